@@ -117,6 +117,16 @@ class Deployment:
         self._client.delete_stack(StackName=self._id)
         self._look()
 
+    def resources(self, stack: str | None = None) -> Iterator[Any]:
+        """The resources of the stack and of the stacks in it, also those that are deleted.
+
+        CloudFormation lists those of a deleted stack for 90 days (ListStackResources).
+        """
+        for each in self._pages("list_stack_resources", "StackResourceSummaries", stack):
+            yield each
+            if each["ResourceType"] == _STACK and (inner := each.get("PhysicalResourceId")):
+                yield from self.resources(inner)
+
     def _wanted(self, given: Mapping[str, str], url: str) -> set[str]:
         """The template's parameters. Raises Refusal when one of those given is none."""
         summary = self._client.get_template_summary(TemplateURL=url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 from datetime import UTC, datetime
+from typing import Any
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -57,11 +58,13 @@ class Refusal(Exception):
     """An error that ends the command. Its message is one sentence: what is wrong and what to do.
 
     `exit_code` is 2 when the caller can correct it (input, credentials, name), and 1 otherwise.
+    `details` are further values for a program.
     """
 
     def __init__(self, message: str, exit_code: int = EXIT_USAGE) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+        self.details: dict[str, Any] = {}
 
 
 def error_code(error: ClientError) -> str:

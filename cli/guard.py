@@ -62,7 +62,8 @@ class Commands(Group):
 def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:
     """Print a refusal as one line on standard error and end with its exit code.
 
-    A command that takes `as_json` also prints it on standard output as `{"error": ...}`.
+    A command that takes `as_json` also prints it on standard output as `{"error": ...}`,
+    with the refusal's details.
     """
 
     @wraps(command)
@@ -73,7 +74,7 @@ def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:
             refusal = error if isinstance(error, Refusal) else explain(error)
             output = Output(bool(kwargs.get("as_json")))
             output.complain(str(refusal))
-            output.document({"error": str(refusal)})
+            output.document({"error": str(refusal), **refusal.details})
             raise typer.Exit(refusal.exit_code) from error
         except KeyboardInterrupt:
             # Only outside of what a watch follows: what was started there is stopped by the watch.

@@ -2,8 +2,8 @@
 
 Standard output carries the answer and nothing else. Progress and errors go to standard error.
 With `--json` the answer is exactly one JSON document. After a refusal it is
-`{"error": "<the sentence>"}`. A command must therefore call `document` once, as its last output.
-After that it may only raise `typer.Exit`.
+`{"error": "<the sentence>"}` with the refusal's details. A command must therefore call `document`
+once, as its last output. After that it may only raise `typer.Exit`.
 """
 
 from __future__ import annotations

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 
 from ..deployment import DEFAULT_STACK, Deployment, command
-from ..errors import EXIT_INTERRUPTED, Refusal
+from ..errors import EXIT_INTERRUPTED, Refusal, explain
 from ..guard import one_sentence
+from ..leftovers import Leftover, find, remove
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..release import Artifacts
-from ..stack import session_of_environment
+from ..stack import client_of, session_of_environment
 
 
 @one_sentence
 def down(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    remove_leftovers: Annotated[
+        bool,
+        typer.Option(
+            "--remove-leftovers", help="Also remove what GuardDuty and the VPC CNI left in its VPC."
+        ),
+    ] = False,
     stack: StackOption = DEFAULT_STACK,
     as_json: JsonOption = False,
 ) -> None:
     """Delete the stack and everything that it created, and wait until it is gone.
 
-    The results stay if the stack's `RetainResults` is true.
+    The results stay if the stack's `RetainResults` is true. If others left something in the stack's
+    VPC, the command names it.
 
     Example: rackrate down
     """
@@ -38,7 +48,7 @@ def down(
                 f'There is no stack "{stack}" in {session.region_name}; name another with --stack.'
             )
         output.line(f"The bucket {artifacts.bucket} is gone; there was no stack.")
-        output.document({"stack": stack, "kept": []})
+        output.document({"stack": stack, "kept": [], "leftovers": []})
         return
     kept = [
         deployment.outputs[name]
@@ -52,17 +62,64 @@ def down(
         question = f'Delete the stack "{stack}" in {session.region_name}? This {results}.'
         if not typer.confirm(question, err=True):
             raise Refusal("Nothing was deleted.")
-    deployment.delete()
+    _delete(deployment, output)
+    left: list[Leftover] = []
+    removed: list[Leftover] = []
+    if deployment.status == "DELETE_FAILED":
+        ec2 = client_of(session, "ec2")
+        left = _leftovers(deployment, ec2, output)
+        removable = [each for each in left if each.is_removable]
+        if removable and (remove_leftovers or _may_remove(yes, stack, output)):
+            remove(ec2, removable, display_for(output.errors))
+            removed = removable
+            _delete(deployment, output)
+    details = {"leftovers": [{**asdict(each), "removed": each in removed} for each in left]}
     try:
-        deployment.follow(display_for(output.errors))
-    except KeyboardInterrupt:
-        output.complain(
-            f"CloudFormation goes on deleting; run `{command('down', stack)}` again to follow it."
-        )
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    deployment.check("DELETE_COMPLETE")
+        deployment.check("DELETE_COMPLETE")
+    except Refusal as refusal:
+        refusal.details = details
+        raise
     artifacts.remove()
     output.line(f'The stack "{stack}" is gone.')
     if kept:
         output.line(f"The results are kept: {', '.join(kept)}")
-    output.document({"stack": stack, "kept": kept})
+    output.document({"stack": stack, "kept": kept, **details})
+
+
+def _delete(deployment: Deployment, output: Output) -> None:
+    """Delete the stack, and wait until CloudFormation has ended its work."""
+    deployment.delete()
+    try:
+        deployment.follow(display_for(output.errors))
+    except KeyboardInterrupt:
+        again = command("down", deployment.name)
+        output.complain(f"CloudFormation goes on deleting; run `{again}` again to follow it.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _leftovers(deployment: Deployment, ec2: Any, output: Output) -> list[Leftover]:
+    """Name what others left in the VPC of a stack whose network could not be deleted."""
+    resources = list(deployment.resources())
+    ids = {each["ResourceType"]: each.get("PhysicalResourceId", "") for each in resources}
+    vpc, cluster = ids.get("AWS::EC2::VPC"), ids.get("AWS::EKS::Cluster", "")
+    failed = {e["ResourceType"] for e in resources if e["ResourceStatus"] == "DELETE_FAILED"}
+    if not vpc or not any(kind.startswith("AWS::EC2::") for kind in failed):
+        return []
+    try:
+        left = find(ec2, vpc, cluster, {each.get("PhysicalResourceId") for each in resources})
+    except (BotoCoreError, ClientError) as error:
+        output.note(f"What is left in the VPC {vpc} was not read: {explain(error)}")
+        return []
+    for each in left:
+        output.note(f"Left in the VPC {vpc}: {each}.")
+    return left
+
+
+def _may_remove(yes: bool, stack: str, output: Output) -> bool:
+    """Ask whether to remove the leftovers; `--yes` is no answer to that."""
+    if yes or not sys.stdin.isatty():
+        again = f"{command('down', stack)} --remove-leftovers"
+        output.note(f"`{again}` removes what GuardDuty and the VPC CNI left there.")
+        return False
+    question = "Remove what GuardDuty and the VPC CNI left there, and delete the stack again?"
+    return typer.confirm(question, err=True)

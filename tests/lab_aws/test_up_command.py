@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -268,9 +269,37 @@ def test_a_directory_is_deployed_changed_and_removed_with_its_bucket(
     same = rackrate("up", *stack, "--release", published, "--nodes", "3")
     assert (same.exit_code, "Nothing changes." in same.stderr) == (0, True), same.stderr
 
-    gone = rackrate("down", *stack, "--yes")
+    # What GuardDuty and the VPC CNI leave in the VPC of the nested stack holds it.
+    ec2 = lab.client("ec2")
+    (subnet,) = [
+        each
+        for each in ec2.describe_subnets()["Subnets"]
+        if _name_of(each).startswith("released-")
+        and _name_of(each).endswith("private")
+        and each["AvailabilityZone"] == "us-east-1a"
+    ]
+    group = ec2.create_security_group(VpcId=subnet["VpcId"], GroupName="guest", Description="x")
+    ec2.create_tags(
+        Resources=[group["GroupId"]], Tags=[{"Key": "GuardDutyManaged", "Value": "true"}]
+    )
+    cluster = {each["OutputKey"]: each["OutputValue"] for each in found["Outputs"]}["ClusterName"]
+    tags = {"cluster.k8s.amazonaws.com/name": cluster, "node.k8s.amazonaws.com/instance_id": "i-1"}
+    interface = ec2.create_network_interface(
+        SubnetId=subnet["SubnetId"], Description="aws-K8S-i-1"
+    )["NetworkInterface"]["NetworkInterfaceId"]
+    ec2.create_tags(Resources=[interface], Tags=[{"Key": key, "Value": tags[key]} for key in tags])
+    held = rackrate("down", *stack, "--yes", "--json")
+    assert held.exit_code == 1
+    left = {each["id"]: each["is_removable"] for each in json.loads(held.stdout)["leftovers"]}
+    assert left == {group["GroupId"]: True, interface: True}
+
+    gone = rackrate("down", *stack, "--yes", "--remove-leftovers")
     assert gone.exit_code == 0, gone.stderr
     assert (_stacks(lab), _buckets(lab)) == (stacks, buckets)
+
+
+def _name_of(found: dict[str, Any]) -> str:
+    return next((tag["Value"] for tag in found.get("Tags", []) if tag["Key"] == "Name"), "")
 
 
 def test_a_refused_deployment_says_why_and_down_removes_it(

@@ -1,0 +1,260 @@
+"""`rackrate down` names what others left in the stack's VPC, and removes only what it may."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from rackrate_cli.main import app
+from typer.testing import CliRunner, Result
+
+from tests.lab_aws.cluster_templates import CLUSTER, NETWORK
+from tests.lab_aws.region import Lab
+from tests.waiting import HUNG_SECONDS
+
+type Rackrate = Callable[..., Result]
+
+INSTANCE = "i-0123456789abcdef0"
+
+
+@dataclass
+class Network:
+    """A deployed stack with a VPC and a cluster, and what a test leaves in it."""
+
+    lab: Lab
+    name: str
+    stack_id: str
+    ids: dict[str, str]
+    made: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    @property
+    def ec2(self) -> Any:
+        return self.lab.client("ec2")
+
+    @property
+    def status(self) -> str:
+        found = self.lab.client("cloudformation").describe_stacks(StackName=self.stack_id)
+        return str(found["Stacks"][0]["StackStatus"])
+
+    def guard_duty(self) -> tuple[str, str]:
+        """An endpoint and its security group, as GuardDuty makes them."""
+        tags = [{"Key": "GuardDutyManaged", "Value": "true"}]
+        group = self.group(f"GuardDutyManagedSecurityGroup-{self.ids['Vpc']}", tags)
+        endpoint = self.ec2.create_vpc_endpoint(
+            VpcId=self.ids["Vpc"],
+            VpcEndpointType="Interface",
+            ServiceName="com.amazonaws.us-east-1.guardduty-data",
+            SubnetIds=[self.ids["SubnetA"]],
+            SecurityGroupIds=[group],
+            TagSpecifications=[{"ResourceType": "vpc-endpoint", "Tags": tags}],
+        )["VpcEndpoint"]["VpcEndpointId"]
+        return endpoint, group
+
+    def group(self, name: str, tags: list[dict[str, str]]) -> str:
+        group = self.ec2.create_security_group(
+            VpcId=self.ids["Vpc"], GroupName=name, Description="A guest's."
+        )["GroupId"]
+        self.made.append(("delete_security_group", {"GroupId": group}))
+        if tags:
+            self.ec2.create_tags(Resources=[group], Tags=tags)
+        return str(group)
+
+    def interface(self, description: str = f"aws-K8S-{INSTANCE}", **tags: str) -> str:
+        """An interface; by default as the VPC CNI makes one for the cluster."""
+        usual = {"instance_id": INSTANCE, "name": self.ids["Cluster"], **tags}
+        keys = {
+            "instance_id": "node.k8s.amazonaws.com/instance_id",
+            "name": "cluster.k8s.amazonaws.com/name",
+        }
+        wanted = [{"Key": keys[key], "Value": value} for key, value in usual.items() if value]
+        found = self.ec2.create_network_interface(
+            SubnetId=self.ids["SubnetA"],
+            Description=description,
+            TagSpecifications=[{"ResourceType": "network-interface", "Tags": wanted}],
+        )["NetworkInterface"]["NetworkInterfaceId"]
+        self.made.append(("delete_network_interface", {"NetworkInterfaceId": found}))
+        return str(found)
+
+    def there(self) -> set[str]:
+        """The ids of all interfaces, endpoints and groups of guests in the VPC."""
+        within = [{"Name": "vpc-id", "Values": [self.ids["Vpc"]]}]
+        interfaces = self.ec2.describe_network_interfaces(Filters=within)["NetworkInterfaces"]
+        groups = self.ec2.describe_security_groups(Filters=within)["SecurityGroups"]
+        endpoints = self.ec2.describe_vpc_endpoints(Filters=within)["VpcEndpoints"]
+        return {
+            *(each["NetworkInterfaceId"] for each in interfaces),
+            *(each["GroupId"] for each in groups if each["GroupName"] != "default"),
+            *(each["VpcEndpointId"] for each in endpoints if each["State"] != "deleted"),
+        }
+
+
+@pytest.fixture
+def network(lab: Lab) -> Iterator[Network]:
+    name = f"down-{uuid4().hex[:8]}"
+    found = lab.stack(f"Resources:{NETWORK}{CLUSTER}", StackName=name)
+    assert found["StackStatus"] == "CREATE_COMPLETE", lab.reasons(found["StackId"])
+    resources = lab.client("cloudformation").list_stack_resources(StackName=name)
+    ids = {
+        each["LogicalResourceId"]: each["PhysicalResourceId"]
+        for each in resources["StackResourceSummaries"]
+    }
+    network = Network(lab, name, found["StackId"], ids)
+    yield network
+    if network.status != "DELETE_COMPLETE":
+        for operation, request in network.made:
+            if set(request.values()) <= network.there():
+                getattr(network.ec2, operation)(**request)
+        assert lab.delete(network.stack_id)["StackStatus"] == "DELETE_COMPLETE"
+
+
+@pytest.fixture
+def user(lab: Lab) -> dict[str, str]:
+    """The environment of a user of the Region."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        "AWS_ENDPOINT_URL": lab.region.endpoint_url,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": lab.region.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": lab.region.secret_access_key,
+    }
+
+
+@pytest.fixture
+def down(network: Network, user: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Rackrate:
+    for variable in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(variable)
+    for variable, value in user.items():
+        monkeypatch.setenv(variable, value)
+    return lambda *options: CliRunner().invoke(app, ["down", "--stack", network.name, *options])
+
+
+def test_leftovers_are_named_with_why_they_are_there_and_stay_without_the_option(
+    network: Network, down: Rackrate
+) -> None:
+    endpoint, group = network.guard_duty()
+    interface = network.interface()
+    done = down("--yes", "--json")
+    assert done.exit_code == 1
+    assert network.status == "DELETE_FAILED"
+    said = " ".join(done.stderr.split())
+    guard_duty = "made by GuardDuty's Runtime Monitoring"
+    assert f"the endpoint {endpoint} ({guard_duty})" in said
+    assert f"the security group {group} ({guard_duty})" in said
+    assert f"{interface} (left by the VPC CNI of the instance {INSTANCE})" in said
+    assert f"`rackrate down --stack {network.name} --remove-leftovers` removes" in said
+    assert "has dependencies and cannot be deleted" in said
+    answer = json.loads(done.stdout)
+    assert "is DELETE_FAILED" in answer["error"]
+    named = {each["id"]: (each["kind"], each["removed"]) for each in answer["leftovers"]}
+    assert named == {
+        endpoint: ("endpoint", False),
+        group: ("security group", False),
+        interface: ("network interface", False),
+    }
+    assert {endpoint, group, interface} <= network.there()
+    assert down("--yes", "--remove-leftovers").exit_code == 0
+
+
+def test_the_option_removes_them_and_deletes_the_stack_again(
+    network: Network, down: Rackrate
+) -> None:
+    ids = {*network.guard_duty(), network.interface()}
+    done = down("--yes", "--remove-leftovers", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert network.status == "DELETE_COMPLETE"
+    leftovers = json.loads(done.stdout)["leftovers"]
+    assert {each["id"] for each in leftovers} == ids
+    assert all(each["removed"] for each in leftovers)
+
+
+@pytest.mark.parametrize(
+    ("guest", "why"),
+    [
+        (lambda network: network.group("mine", []), "mine, not made by the stack"),
+        (lambda network: network.interface("mine"), "mine, available"),
+        (lambda network: network.interface(name="another"), "aws-K8S-i-0123"),
+        (lambda network: network.interface(name=""), "aws-K8S-i-0123"),
+        (lambda network: network.interface(instance_id=""), "aws-K8S-i-0123"),
+    ],
+    ids=["group", "interface", "of another cluster", "without a cluster", "without an instance"],
+)
+def test_what_others_made_is_named_and_never_removed(
+    network: Network, down: Rackrate, guest: Callable[[Network], str], why: str
+) -> None:
+    theirs = guest(network)
+    done = down("--yes", "--remove-leftovers", "--json")
+    assert (done.exit_code, network.status) == (1, "DELETE_FAILED")
+    (named,) = json.loads(done.stdout)["leftovers"]
+    assert (named["id"], named["is_removable"], named["removed"]) == (theirs, False, False)
+    assert named["why"].startswith(why)
+    assert theirs in network.there()
+
+
+def test_an_interface_in_use_stays_though_the_vpc_cni_made_it(
+    network: Network, down: Rackrate
+) -> None:
+    interface, left = network.interface(), network.interface()
+    image = network.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    launched = network.ec2.run_instances(
+        ImageId=image, MinCount=1, MaxCount=1, SubnetId=network.ids["SubnetB"]
+    )["Instances"][0]["InstanceId"]
+    attached = network.ec2.attach_network_interface(
+        NetworkInterfaceId=interface, InstanceId=launched, DeviceIndex=1
+    )
+    try:
+        done = down("--yes", "--remove-leftovers", "--json")
+        assert (done.exit_code, network.status) == (1, "DELETE_FAILED")
+        named = {each["id"]: each for each in json.loads(done.stdout)["leftovers"]}
+        assert not named[interface]["removed"]
+        assert named[interface]["why"] == f"aws-K8S-{INSTANCE}, in-use"
+        assert named[left]["removed"]
+        assert interface in network.there() and left not in network.there()
+    finally:
+        network.ec2.detach_network_interface(AttachmentId=attached["AttachmentId"])
+        network.ec2.terminate_instances(InstanceIds=[launched])
+
+
+def test_a_vpc_that_is_not_the_stacks_is_not_looked_at(network: Network, down: Rackrate) -> None:
+    other = network.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    tags = [{"Key": "GuardDutyManaged", "Value": "true"}]
+    theirs = network.ec2.create_security_group(
+        VpcId=other, GroupName="GuardDuty's", Description="x"
+    )["GroupId"]
+    network.ec2.create_tags(Resources=[theirs], Tags=tags)
+    left = network.interface()
+    done = down("--yes", "--remove-leftovers", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert [each["id"] for each in json.loads(done.stdout)["leftovers"]] == [left]
+    network.ec2.delete_security_group(GroupId=theirs)
+    network.ec2.delete_vpc(VpcId=other)
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
+def test_at_a_terminal_it_asks_before_it_removes_anything(
+    network: Network, user: dict[str, str], answer: str, code: int
+) -> None:
+    left = network.interface()
+    terminal, side = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "rackrate_cli", "down", "--stack", network.name],
+        env=user,
+        stdin=side,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        os.close(side)
+        os.write(terminal, f"y\n{answer}\n".encode())
+        _, said = process.communicate(timeout=HUNG_SECONDS)
+    os.close(terminal)
+    assert "Remove what GuardDuty and the VPC CNI left there, and delete the stack again?" in said
+    assert process.returncode == code, said
+    assert left in network.there() if code else network.status == "DELETE_COMPLETE"
