@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from rackrate_text.launches import failed_launch
 from rackrate_text.quotas import divided
@@ -125,7 +126,7 @@ def _with_failed_launches(check: Check, found: Mapping[str, Any], stack: Stack) 
             )
             if failure := failed_launch(answer["Activities"], check.found):
                 failures.append(failure)
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, ResponseParserError) as error:
         unread = f"{check.found}; the activities of its Auto Scaling group were not read ({error})"
         return replace(check, found=unread, state="unknown" if check.state == "ok" else check.state)
     if not failures:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from rackrate.errors import NodesUnavailable, translated
 from rackrate.measure.addons import Update, begin_update
@@ -172,7 +173,7 @@ def reasons_of(groups: Iterable[NodeGroup], complaints: list[str], autoscaling: 
                 answer = autoscaling.describe_scaling_activities(AutoScalingGroupName=name)
                 failure = failed_launch(answer["Activities"], "".join(group.issues))
                 known += [f"node group {group.name}: {failure}"] if failure else []
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, ResponseParserError) as error:
         return Reasons(known, [f"the activities of its Auto Scaling group were not read ({error})"])
     return Reasons(known, [])
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
+from botocore.parsers import ResponseParserError
 
 from rackrate import tools
 from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
@@ -359,8 +360,12 @@ class TestWake:
 
     @pytest.mark.parametrize(
         "fault",
-        [ConnectTimeoutError(endpoint_url="https://autoscaling"), refused("AccessDenied")],
-        ids=["no way to it", "no permission"],
+        [
+            ConnectTimeoutError(endpoint_url="https://autoscaling"),
+            refused("AccessDenied"),
+            ResponseParserError("invalid XML received"),
+        ],
+        ids=["no way to it", "no permission", "a proxy that answers instead"],
     )
     def test_auto_scaling_that_cannot_be_asked_hides_no_health_issue(
         self, wake, eks, autoscaling, fault
