@@ -323,14 +323,16 @@ class Engine:
         stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
         try:
             handler.check(new)
-            changed = handler.update(context, old, new)
+            if handler.replaces(old, new):
+                return False
+            changed = handler.update(context, old, new) or Created(
+                str(state.physical_id), state.attributes
+            )
         except Exception as error:
             stack.set_resource_status(state, "UPDATE_FAILED", _reason(error))
             if handler.reverts_failed_update:
                 update.reverts.append(lambda: self._revert(stack, state, new, old))
             raise
-        if changed is None:
-            return False
         if changed.physical_id != state.physical_id:
             # A custom resource that answers with another id has replaced what it stands for.
             policy = stack.template["Resources"][state.logical_id].get("UpdateReplacePolicy")

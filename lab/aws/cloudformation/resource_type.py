@@ -11,10 +11,13 @@ from typing import Any, ClassVar
 
 from botocore import xform_name
 
+from lab.aws.account import REGION
 from lab.aws.clients import ClientFactory
 from lab.aws.cloudformation.coercion import request
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.stacks import ResourceState, Stack
+
+Properties = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class ResourceType(ABC):
     properties: ClassVar[frozenset[str] | None] = frozenset()
     # The property with the resource's name, where a template may set one.
     name_property: ClassVar[str | None] = None
+    # Paths of properties that only another resource can have, besides those of the type's schema.
+    also_replacing: ClassVar[tuple[str, ...]] = ()
     # Whether a rollback gives the resource its old properties also if its own update failed: some
     # of the new ones may be in effect.
     reverts_failed_update: ClassVar[bool] = False
@@ -97,22 +102,44 @@ class ResourceType(ABC):
                     f" CloudFormation carries out {', '.join(sorted(cls.properties)) or 'none'}"
                 )
 
+    def replaces(self, old: Properties, new: Properties) -> bool:
+        """Whether only another resource can have the new properties.
+
+        That is so for a type without an update, and for the `createOnlyProperties` of its schema in
+        CloudFormation's registry, which cfn-lint has.
+        """
+        if type(self).update is ResourceType.update:
+            return True
+        # Imported here, because cfn-lint takes longer to load than the server to start.
+        from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+
+        schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, self.type).schema
+        only_created = schema.get("createOnlyProperties", ())
+        paths = (
+            path.removeprefix("/properties/") for path in (*only_created, *self.also_replacing)
+        )
+        return any(_at(path, old) != _at(path, new) for path in paths)
+
     @abstractmethod
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         """Create the resource and wait until it is usable."""
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        """Update the resource in place. Returns None when it must be replaced."""
-        return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> Created | None:
+        """Update the resource in place. Returns None if its id and its attributes stay."""
+        raise NotImplementedError
 
-    def revert(
-        self, context: ResourceContext, new: dict[str, Any], old: dict[str, Any]
-    ) -> Created | None:
+    def revert(self, context: ResourceContext, new: Properties, old: Properties) -> Created | None:
         """Take an update from `old` to `new` back."""
         return self.update(context, new, old)
 
     @abstractmethod
     def delete(self, context: ResourceContext) -> None:
         """Delete the resource. It is no error when the resource is already gone."""
+
+
+def _at(path: str, properties: Properties) -> Any:
+    """The value of a property at a path such as `AccessConfig/AuthenticationMode`, if any."""
+    value: Any = properties
+    for name in path.split("/"):
+        value = (value or {}).get(name)
+    return value

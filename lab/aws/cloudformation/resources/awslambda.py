@@ -7,7 +7,7 @@ import zipfile
 from typing import Any
 
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 _CONFIGURATION = {
     "Description",
@@ -24,7 +24,7 @@ _CONFIGURATION = {
 _NUMBERS = ("MemorySize", "Timeout")
 
 
-def _configuration(properties: dict[str, Any]) -> dict[str, Any]:
+def _configuration(properties: Properties) -> dict[str, Any]:
     found = {key: properties[key] for key in _CONFIGURATION & set(properties)}
     for name in _NUMBERS:
         if name in found:
@@ -40,7 +40,7 @@ def _configuration(properties: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _code(properties: dict[str, Any]) -> dict[str, Any]:
+def _code(properties: Properties) -> dict[str, Any]:
     code = properties["Code"]
     if "ZipFile" in code:
         content = io.BytesIO()
@@ -77,7 +77,7 @@ class Function(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         client = context.client("lambda")
         name = properties.get("FunctionName") or context.physical_name(64)
         function = client.create_function(
@@ -90,16 +90,11 @@ class Function(ResourceType):
         context.begin(name)
         return Created(name, {"Arn": function["FunctionArn"]})
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("FunctionName") != new.get("FunctionName"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         client, name = context.client("lambda"), str(context.state.physical_id)
         if old["Code"] != new["Code"]:
             client.update_function_code(FunctionName=name, **_code(new))
         client.update_function_configuration(FunctionName=name, **_configuration(new))
-        return Created(name, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("lambda").delete_function(FunctionName=context.state.physical_id)
@@ -111,7 +106,7 @@ class Permission(ResourceType):
     type = "AWS::Lambda::Permission"
     properties = frozenset({"Action", "FunctionName", "Principal", "SourceArn"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         identity = context.physical_name(100)
         context.client("lambda").add_permission(StatementId=identity, **properties)
         return Created(identity, {"Id": identity})
@@ -129,7 +124,7 @@ class Version(ResourceType):
     type = "AWS::Lambda::Version"
     properties = frozenset({"Description", "FunctionName"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         version = context.client("lambda").publish_version(
             FunctionName=properties["FunctionName"],
             Description=properties.get("Description", ""),
@@ -150,17 +145,12 @@ class LambdaAlias(ResourceType):
     type = "AWS::Lambda::Alias"
     properties = frozenset({"Description", "FunctionName", "FunctionVersion", "Name"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         arn = context.client("lambda").create_alias(**properties)["AliasArn"]
         return Created(arn, {"AliasArn": arn})
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(old[key] != new[key] for key in ("FunctionName", "Name")):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         context.client("lambda").update_alias(**new)
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         properties = context.state.properties

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lab.aws.account import arn
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
 class Alarm(ResourceType):
@@ -30,13 +28,13 @@ class Alarm(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         name = properties.get("AlarmName") or context.physical_name(255)
         self._put(context, name, properties)
         return Created(name, {"Arn": arn("cloudwatch", f"alarm:{name}")})
 
     @staticmethod
-    def _put(context: ResourceContext, name: str, properties: dict[str, Any]) -> None:
+    def _put(context: ResourceContext, name: str, properties: Properties) -> None:
         request = {
             **properties,
             "AlarmName": name,
@@ -44,13 +42,8 @@ class Alarm(ResourceType):
         }
         context.call("cloudwatch", "PutMetricAlarm", request)
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("AlarmName") != new.get("AlarmName"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._put(context, str(context.state.physical_id), new)
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("cloudwatch").delete_alarms(AlarmNames=[context.state.physical_id])
@@ -62,24 +55,19 @@ class Dashboard(ResourceType):
     type = "AWS::CloudWatch::Dashboard"
     properties = frozenset({"DashboardBody", "DashboardName"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         name = properties.get("DashboardName") or context.physical_name(255)
         self._put(context, name, properties)
         return Created(name)
 
     @staticmethod
-    def _put(context: ResourceContext, name: str, properties: dict[str, Any]) -> None:
+    def _put(context: ResourceContext, name: str, properties: Properties) -> None:
         context.client("cloudwatch").put_dashboard(
             DashboardName=name, DashboardBody=properties["DashboardBody"]
         )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("DashboardName") != new.get("DashboardName"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._put(context, str(context.state.physical_id), new)
-        return Created(str(context.state.physical_id))
 
     def delete(self, context: ResourceContext) -> None:
         context.client("cloudwatch").delete_dashboards(DashboardNames=[context.state.physical_id])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.aws.cloudformation.coercion import camel_case
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
 class Project(ResourceType):
@@ -27,7 +27,7 @@ class Project(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         name = properties.get("Name") or context.physical_name(150)
         made = context.call(
             "codebuild", "CreateProject", {"name": name, **self._request(context, properties)}
@@ -35,7 +35,7 @@ class Project(ResourceType):
         return Created(name, {"Arn": made["arn"]})
 
     @staticmethod
-    def _request(context: ResourceContext, properties: dict[str, Any]) -> dict[str, Any]:
+    def _request(context: ResourceContext, properties: Properties) -> dict[str, Any]:
         request = camel_case({k: v for k, v in properties.items() if k not in ("Name", "Tags")})
         source = request.get("source", {})
         if "buildSpec" in source:
@@ -46,14 +46,9 @@ class Project(ResourceType):
             "tags": [{"key": key, "value": value} for key, value in tags.items()],
         }
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("Name") != new.get("Name"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         name = str(context.state.physical_id)
         context.call("codebuild", "UpdateProject", {"name": name, **self._request(context, new)})
-        return Created(name, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.call("codebuild", "DeleteProject", {"name": context.state.physical_id})

@@ -14,7 +14,7 @@ from typing import Any
 
 from lab.aws.awslambda.runtime import LambdaRuntime
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 # CloudFormation waits for one hour at most, which is also the default of ServiceTimeout.
 _DEFAULT_TIMEOUT_SECONDS = 3600
@@ -65,14 +65,10 @@ class CustomResource(ResourceType):
     def __init__(self, runtime: LambdaRuntime, responses: CustomResourceResponses) -> None:
         self._runtime, self._responses = runtime, responses
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         return self._ask(context, "Create", properties)
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("ServiceToken") != new.get("ServiceToken"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> Created:
         return self._ask(context, "Update", new, {"OldResourceProperties": _words(old)})
 
     def delete(self, context: ResourceContext) -> None:
@@ -82,7 +78,7 @@ class CustomResource(ResourceType):
         self,
         context: ResourceContext,
         request_type: str,
-        properties: dict[str, Any],
+        properties: Properties,
         more: dict[str, Any] | None = None,
     ) -> Created:
         request_id = str(uuid.uuid4())
@@ -146,7 +142,7 @@ class CustomResource(ResourceType):
         )
 
 
-def _timeout_seconds(properties: dict[str, Any]) -> float:
+def _timeout_seconds(properties: Properties) -> float:
     """How long the answer may take; a later invocation than the first may send it."""
     given = str(properties.get("ServiceTimeout", _DEFAULT_TIMEOUT_SECONDS))
     if not given.isdigit() or not 1 <= int(given) <= _DEFAULT_TIMEOUT_SECONDS:

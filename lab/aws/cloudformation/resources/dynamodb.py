@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
-_CREATE = {"AttributeDefinitions", "BillingMode", "GlobalSecondaryIndexes", "KeySchema"}
+_CREATE = ("AttributeDefinitions", "BillingMode", "GlobalSecondaryIndexes", "KeySchema")
 
 
 class DynamoDbTable(ResourceType):
@@ -25,11 +25,12 @@ class DynamoDbTable(ResourceType):
             "Tags",
         }
     )
+    also_replacing = _CREATE
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         dynamodb = context.client("dynamodb")
         name = properties.get("TableName") or context.physical_name(255)
-        request = {key: properties[key] for key in _CREATE & set(properties)}
+        request = {key: properties[key] for key in _CREATE if key in properties}
         if "SSESpecification" in properties:
             request["SSESpecification"] = _encryption(properties["SSESpecification"])
         table = context.call(
@@ -42,19 +43,15 @@ class DynamoDbTable(ResourceType):
         return Created(name, {"Arn": table["TableArn"]})
 
     @staticmethod
-    def _recovery(dynamodb: Any, name: str, properties: dict[str, Any]) -> None:
+    def _recovery(dynamodb: Any, name: str, properties: Properties) -> None:
         if "PointInTimeRecoverySpecification" in properties:
             dynamodb.update_continuous_backups(
                 TableName=name,
                 PointInTimeRecoverySpecification=properties["PointInTimeRecoverySpecification"],
             )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-        if changed - {"PointInTimeRecoverySpecification", "SSESpecification", "Tags"}:
-            return None
         name = str(context.state.physical_id)
         if "SSESpecification" in changed:
             wanted = _encryption(new.get("SSESpecification") or {"SSEEnabled": False})
@@ -62,7 +59,6 @@ class DynamoDbTable(ResourceType):
         self._recovery(
             context.client("dynamodb"), name, {key: new[key] for key in changed & set(new)}
         )
-        return Created(name, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("dynamodb").delete_table(TableName=context.state.physical_id)

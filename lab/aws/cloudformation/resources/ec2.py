@@ -7,18 +7,18 @@ from typing import Any
 
 from lab.aws.cloudformation.coercion import extraneous, is_true, lost
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 _POLL_SECONDS = 0.1
 
 
-def _tag(context: ResourceContext, resource_id: str, properties: dict[str, Any]) -> None:
+def _tag(context: ResourceContext, resource_id: str, properties: Properties) -> None:
     context.client("ec2").create_tags(
         Resources=[resource_id], Tags=context.tag_list(properties.get("Tags"))
     )
 
 
-def _without(properties: dict[str, Any], *names: str) -> dict[str, Any]:
+def _without(properties: Properties, *names: str) -> dict[str, Any]:
     return {key: value for key, value in properties.items() if key not in names}
 
 
@@ -28,7 +28,7 @@ class Vpc(ResourceType):
     type = "AWS::EC2::VPC"
     properties = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "Tags"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         ec2 = context.client("ec2")
         dns = ("EnableDnsSupport", "EnableDnsHostnames")
         vpc = ec2.create_vpc(**_without(properties, "Tags", *dns))["Vpc"]
@@ -65,7 +65,7 @@ class Subnet(ResourceType):
     type = "AWS::EC2::Subnet"
     properties = frozenset({"AvailabilityZone", "CidrBlock", "Tags", "VpcId"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         ec2 = context.client("ec2")
         subnet = ec2.create_subnet(**_without(properties, "Tags"))["Subnet"]
         context.begin(subnet["SubnetId"])
@@ -90,7 +90,7 @@ class InternetGateway(ResourceType):
     type = "AWS::EC2::InternetGateway"
     properties = frozenset({"Tags"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         gateway = context.client("ec2").create_internet_gateway()["InternetGateway"]
         identity = gateway["InternetGatewayId"]
         _tag(context, identity, properties)
@@ -106,7 +106,7 @@ class VpcGatewayAttachment(ResourceType):
     type = "AWS::EC2::VPCGatewayAttachment"
     properties = frozenset({"InternetGatewayId", "VpcId"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         context.client("ec2").attach_internet_gateway(**properties)
         identity = f"IGW|{properties['VpcId']}"
         return Created(identity, {"AttachmentType": "IGW"})
@@ -121,7 +121,7 @@ class ElasticIp(ResourceType):
     type = "AWS::EC2::EIP"
     properties = frozenset({"Domain", "Tags"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         address = context.client("ec2").allocate_address(
             **{"Domain": "vpc", **_without(properties, "Tags")}
         )
@@ -141,7 +141,7 @@ class NatGateway(ResourceType):
     type = "AWS::EC2::NatGateway"
     properties = frozenset({"AllocationId", "SubnetId", "Tags"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         gateway = context.client("ec2").create_nat_gateway(**_without(properties, "Tags"))
         identity = gateway["NatGateway"]["NatGatewayId"]
         _tag(context, identity, properties)
@@ -157,7 +157,7 @@ class RouteTable(ResourceType):
     type = "AWS::EC2::RouteTable"
     properties = frozenset({"Tags", "VpcId"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         table = context.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
         _tag(context, table["RouteTableId"], properties)
         return Created(table["RouteTableId"], {"RouteTableId": table["RouteTableId"]})
@@ -172,7 +172,7 @@ class Route(ResourceType):
     type = "AWS::EC2::Route"
     properties = frozenset({"DestinationCidrBlock", "GatewayId", "NatGatewayId", "RouteTableId"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         context.client("ec2").create_route(**properties)
         destination = properties["DestinationCidrBlock"]
         return Created(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
@@ -191,7 +191,7 @@ class SubnetRouteTableAssociation(ResourceType):
     type = "AWS::EC2::SubnetRouteTableAssociation"
     properties = frozenset({"RouteTableId", "SubnetId"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         identity = context.client("ec2").associate_route_table(**properties)["AssociationId"]
         return Created(identity, {"Id": identity})
 
@@ -212,6 +212,7 @@ _RULE = {
     "SourceSecurityGroupId",
     "ToPort",
 }
+_EVERYTHING = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
 
 
 def _permission(rule: dict[str, Any]) -> dict[str, Any]:
@@ -252,7 +253,7 @@ class SecurityGroup(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         ec2 = context.client("ec2")
         options = {"VpcId": properties["VpcId"]} if "VpcId" in properties else {}
         identity = ec2.create_security_group(
@@ -262,35 +263,23 @@ class SecurityGroup(ResourceType):
         )["GroupId"]
         context.begin(identity)
         _tag(context, identity, properties)
-        for rule in properties.get("SecurityGroupIngress", []):
-            ec2.authorize_security_group_ingress(
-                GroupId=identity, IpPermissions=[_permission(rule)]
-            )
-        if "SecurityGroupEgress" in properties:
-            ec2.revoke_security_group_egress(
-                GroupId=identity,
-                IpPermissions=[{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}],
-            )
-            for rule in properties["SecurityGroupEgress"]:
-                ec2.authorize_security_group_egress(
-                    GroupId=identity, IpPermissions=[_permission(rule)]
-                )
+        self._change_rules(context, {}, properties)
         return Created(
             identity,
             {"GroupId": identity, "Id": identity, "VpcId": properties.get("VpcId", "")},
         )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(old.get(key) != new.get(key) for key in ("GroupName", "GroupDescription", "VpcId")):
-            return None
-        if ("SecurityGroupEgress" in old) != ("SecurityGroupEgress" in new):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
+        self._change_rules(context, old, new)
+        _tag(context, str(context.state.physical_id), new)
+
+    @staticmethod
+    def _change_rules(context: ResourceContext, old: Properties, new: Properties) -> None:
         ec2, identity = context.client("ec2"), str(context.state.physical_id)
-        for direction in ("ingress", "egress"):
-            before = old.get(f"SecurityGroup{direction.title()}", [])
-            after = new.get(f"SecurityGroup{direction.title()}", [])
+        # Without rules for what leaves a group, EC2 lets everything leave.
+        for direction, default in (("ingress", []), ("egress", [_EVERYTHING])):
+            before = old.get(f"SecurityGroup{direction.title()}", default)
+            after = new.get(f"SecurityGroup{direction.title()}", default)
             for verb, rules in (
                 ("revoke", [rule for rule in before if rule not in after]),
                 ("authorize", [rule for rule in after if rule not in before]),
@@ -299,8 +288,6 @@ class SecurityGroup(ResourceType):
                     getattr(ec2, f"{verb}_security_group_{direction}")(
                         GroupId=identity, IpPermissions=[_permission(rule) for rule in rules]
                     )
-        _tag(context, identity, new)
-        return Created(identity, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("ec2").delete_security_group(GroupId=context.state.physical_id)
@@ -324,7 +311,7 @@ class SecurityGroupIngress(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         rules = context.client("ec2").authorize_security_group_ingress(
             GroupId=properties["GroupId"], IpPermissions=[_permission(properties)]
         )["SecurityGroupRules"]
@@ -344,7 +331,7 @@ class Ec2PlacementGroup(ResourceType):
     type = "AWS::EC2::PlacementGroup"
     properties = frozenset({"ParentGroupId", "PartitionCount", "SpreadLevel", "Strategy", "Tags"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         name = context.physical_name(255)
         request = {**_without(properties, "Tags"), "GroupName": name}
         if "PartitionCount" in request:
@@ -377,7 +364,7 @@ class LaunchTemplate(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         tags = {
             tag["Key"]: tag["Value"]
             for specification in properties.get("TagSpecifications", [])
@@ -421,11 +408,7 @@ class LaunchTemplate(ResourceType):
             "LatestVersionNumber": str(template["LatestVersionNumber"]),
         }
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("LaunchTemplateName") != new.get("LaunchTemplateName"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> Created | None:
         identity = str(context.state.physical_id)
         version = context.call(
             "ec2",
@@ -463,7 +446,7 @@ class VpcEndpoint(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         # moto cannot delete an endpoint without an explicit type, so set EC2's default.
         request = {"VpcEndpointType": "Gateway", **_without(properties, "Tags")}
         endpoint = context.call("ec2", "CreateVpcEndpoint", request)
@@ -497,7 +480,7 @@ class VpcCidrBlock(ResourceType):
     type = "AWS::EC2::VPCCidrBlock"
     properties = frozenset({"CidrBlock", "VpcId"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         made = context.call("ec2", "AssociateVpcCidrBlock", properties)["CidrBlockAssociation"]
         return Created(made["AssociationId"], {"Id": made["AssociationId"]})
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lab.aws.cloudformation.coercion import camel_case, is_true
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
 class Repository(ResourceType):
@@ -24,7 +22,7 @@ class Repository(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         name = properties.get("RepositoryName") or context.physical_name(256, lower=True)
         settings = ("EncryptionConfiguration", "ImageScanningConfiguration", "ImageTagMutability")
         request = camel_case({key: properties[key] for key in settings if key in properties})
@@ -42,19 +40,13 @@ class Repository(ResourceType):
         return Created(name, {"Arn": made["repositoryArn"], "RepositoryUri": made["repositoryUri"]})
 
     @staticmethod
-    def _policies(context: ResourceContext, properties: dict[str, Any]) -> None:
+    def _policies(context: ResourceContext, properties: Properties) -> None:
         name = {"repositoryName": context.state.physical_id}
         text = (properties.get("LifecyclePolicy") or {}).get("LifecyclePolicyText")
         if text:
             context.call("ecr", "PutLifecyclePolicy", {**name, "lifecyclePolicyText": text})
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(
-            old.get(key) != new.get(key) for key in ("RepositoryName", "EncryptionConfiguration")
-        ):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         name = {"repositoryName": context.state.physical_id}
         mutability = new.get("ImageTagMutability", "MUTABLE")
         context.call("ecr", "PutImageTagMutability", {**name, "imageTagMutability": mutability})
@@ -68,7 +60,6 @@ class Repository(ResourceType):
             },
         )
         self._policies(context, new)
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         force = is_true(context.state.properties.get("EmptyOnDelete"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.aws.cloudformation.coercion import camel_case, is_true
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 _POLL_SECONDS = 0.3
 _TIMEOUT_SECONDS = 900.0
@@ -16,7 +16,7 @@ _TIMEOUT_SECONDS = 900.0
 _VERBATIM = {"Labels", "Tags"}
 
 
-def _request(properties: dict[str, Any], *without: str) -> dict[str, Any]:
+def _request(properties: Properties, *without: str) -> dict[str, Any]:
     """Properties as the API's request, in camelCase."""
     chosen = {key: value for key, value in properties.items() if key not in without}
     return dict(camel_case(chosen, verbatim=_VERBATIM))
@@ -78,7 +78,7 @@ class EksCluster(ResourceType):
     name_property = "Name"
     reverts_failed_update = True
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         eks = context.client("eks")
         name = properties.get("Name") or context.physical_name(100)
         request = _request(properties, "Name", "Tags")
@@ -91,11 +91,7 @@ class EksCluster(ResourceType):
         cluster = _await(context, lambda: eks.describe_cluster(name=name)["cluster"])
         return Created(name, _cluster_attributes(cluster))
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if _cluster_replacement(old) != _cluster_replacement(new):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         for section, key in _KEPT_IN_TEMPLATES:
             if key in (old.get(section) or {}) and key not in (new.get(section) or {}):
                 raise ResourceFailure(
@@ -106,7 +102,6 @@ class EksCluster(ResourceType):
         for operation, request in _cluster_changes(eks.describe_cluster(name=name)["cluster"], new):
             change = context.call("eks", operation, {"name": name, **request})["update"]
             _await_update(context, {"name": name, "updateId": change["id"]})
-        return Created(name, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         eks, name = context.client("eks"), context.state.physical_id
@@ -126,19 +121,6 @@ _KEPT_IN_TEMPLATES = (
     ("ResourcesVpcConfig", "PublicAccessCidrs"),
     ("Logging", "ClusterLogging"),
 )
-
-
-def _cluster_replacement(properties: dict[str, Any]) -> list[Any]:
-    """The properties that only another cluster can have.
-
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
-    """
-    names = ("BootstrapSelfManagedAddons", "EncryptionConfig", "Name", "RoleArn")
-    access = properties.get("AccessConfig") or {}
-    return [
-        *(properties.get(name) for name in names),
-        access.get("BootstrapClusterCreatorAdminPermissions"),
-    ]
 
 
 def _cluster_changes(
@@ -176,7 +158,7 @@ def _cluster_changes(
         yield "UpdateClusterVersion", {"version": version}
 
 
-def _enabled_logs(properties: dict[str, Any]) -> list[str]:
+def _enabled_logs(properties: Properties) -> list[str]:
     setup = (properties.get("Logging") or {}).get("ClusterLogging") or {}
     return [item["Type"] for item in setup.get("EnabledTypes") or []]
 
@@ -232,7 +214,7 @@ class Nodegroup(ResourceType):
     name_property = "NodegroupName"
     reverts_failed_update = True
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         eks = context.client("eks")
         cluster = properties["ClusterName"]
         name = properties.get("NodegroupName") or context.physical_name(63)
@@ -257,11 +239,7 @@ class Nodegroup(ResourceType):
             },
         )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(old.get(key) != new.get(key) for key in _NODE_GROUP_REPLACEMENT):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         eks = context.client("eks")
         cluster, name = str(context.state.physical_id).split("/", 1)
         group = {"clusterName": cluster, "nodegroupName": name}
@@ -273,7 +251,6 @@ class Nodegroup(ResourceType):
             )
         if old.get("Tags") != new.get("Tags"):
             eks.tag_resource(resourceArn=found["nodegroupArn"], tags=context.tags(new.get("Tags")))
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         eks = context.client("eks")
@@ -283,17 +260,6 @@ class Nodegroup(ResourceType):
             lambda: eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"],
             eks.exceptions.ResourceNotFoundException,
         )
-
-
-# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
-_NODE_GROUP_REPLACEMENT = (
-    "AmiType",
-    "ClusterName",
-    "InstanceTypes",
-    "NodeRole",
-    "NodegroupName",
-    "Subnets",
-)
 
 
 def _node_group_changes(
@@ -335,7 +301,7 @@ class Addon(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         eks = context.client("eks")
         cluster, name = properties["ClusterName"], properties["AddonName"]
         request = _request(properties, "Tags")
@@ -344,16 +310,11 @@ class Addon(ResourceType):
         _await(context, lambda: eks.describe_addon(clusterName=cluster, addonName=name)["addon"])
         return Created(f"{cluster}|{name}", {"Arn": addon["addonArn"]})
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(old.get(key) != new.get(key) for key in ("AddonName", "ClusterName")):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         eks = context.client("eks")
         cluster, name = new["ClusterName"], new["AddonName"]
         change = eks.update_addon(**_request(new, "Tags"))["update"]
         _await_update(context, {"name": cluster, "addonName": name, "updateId": change["id"]})
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         cluster, name = str(context.state.physical_id).split("|", 1)
@@ -376,7 +337,7 @@ class EksAccessEntry(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         eks = context.client("eks")
         cluster, principal = properties["ClusterName"], properties["PrincipalArn"]
         request = _request(properties, "AccessPolicies", "Tags")
@@ -390,11 +351,7 @@ class EksAccessEntry(ResourceType):
             f"{principal}|{cluster}", {"AccessEntryArn": entry["accessEntry"]["accessEntryArn"]}
         )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(old.get(key) != new.get(key) for key in ("ClusterName", "PrincipalArn", "Type")):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         eks = context.client("eks")
         entry = {"clusterName": new["ClusterName"], "principalArn": new["PrincipalArn"]}
         if "Username" in new or "KubernetesGroups" in {*old, *new}:
@@ -407,7 +364,6 @@ class EksAccessEntry(ResourceType):
                 eks.disassociate_access_policy(**entry, policyArn=policy["PolicyArn"])
         for policy in new.get("AccessPolicies", []):
             eks.associate_access_policy(**entry, **camel_case(policy))
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         principal, cluster = str(context.state.physical_id).rsplit("|", 1)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
 class Rule(ResourceType):
@@ -15,13 +15,13 @@ class Rule(ResourceType):
     type = "AWS::Events::Rule"
     properties = frozenset({"Description", "EventPattern", "Name", "ScheduleExpression", "Targets"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         name = properties.get("Name") or context.physical_name(64)
         arn = self._put(context, name, properties, Tags=context.tag_list(properties.get("Tags")))
         return Created(name, {"Arn": arn})
 
     @staticmethod
-    def _put(context: ResourceContext, name: str, properties: dict[str, Any], **more: Any) -> str:
+    def _put(context: ResourceContext, name: str, properties: Properties, **more: Any) -> str:
         events = context.client("events")
         request: dict[str, Any] = {
             key: properties[key]
@@ -39,17 +39,12 @@ class Rule(ResourceType):
                 raise ResourceFailure(str(answer["FailedEntries"]))
         return str(arn)
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("Name") != new.get("Name"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         name = str(context.state.physical_id)
         gone = {t["Id"] for t in old.get("Targets", [])} - {t["Id"] for t in new.get("Targets", [])}
         if gone:
             context.client("events").remove_targets(Rule=name, Ids=sorted(gone))
         self._put(context, name, new)
-        return Created(name, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         events, name = context.client("events"), context.state.physical_id

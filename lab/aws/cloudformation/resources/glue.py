@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lab.aws.account import ACCOUNT_ID, arn
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
-def _check_catalog(context: ResourceContext, properties: dict[str, Any]) -> None:
+def _check_catalog(context: ResourceContext, properties: Properties) -> None:
     """Refuse every catalog but the account's own, which is the only one in the lab."""
     if str(properties.get("CatalogId")) != ACCOUNT_ID:
         raise ResourceFailure(
@@ -22,8 +20,9 @@ class GlueDatabase(ResourceType):
 
     type = "AWS::Glue::Database"
     properties = frozenset({"CatalogId", "DatabaseInput"})
+    also_replacing = ("CatalogId", "DatabaseInput/Name")
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         _check_catalog(context, properties)
         given = properties["DatabaseInput"]
         # Glue keeps names in lower case. A name that CloudFormation makes up does not suit Athena.
@@ -38,16 +37,10 @@ class GlueDatabase(ResourceType):
         )
         return Created(name)
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         name = str(context.state.physical_id)
-        before, after = (each["DatabaseInput"].get("Name") for each in (old, new))
-        if before != after or old["CatalogId"] != new["CatalogId"]:
-            return None
         request = {"Name": name, "DatabaseInput": {**new["DatabaseInput"], "Name": name}}
         context.call("glue", "UpdateDatabase", request)
-        return Created(name)
 
     def delete(self, context: ResourceContext) -> None:
         name, glue = str(context.state.physical_id), context.client("glue")
@@ -63,7 +56,7 @@ class GlueTable(ResourceType):
     type = "AWS::Glue::Table"
     properties = frozenset({"CatalogId", "DatabaseName", "TableInput"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         _check_catalog(context, properties)
         given = properties["TableInput"]
         name = str(given.get("Name") or context.physical_name(255)).lower()
@@ -74,20 +67,13 @@ class GlueTable(ResourceType):
         context.call("glue", "CreateTable", request)
         return Created(name)
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         name = str(context.state.physical_id)
-        replaced = ("CatalogId", "DatabaseName")
-        before, after = (each["TableInput"].get("Name") for each in (old, new))
-        if before != after or any(old[key] != new[key] for key in replaced):
-            return None
         request = {
             "DatabaseName": new["DatabaseName"],
             "TableInput": {**new["TableInput"], "Name": name},
         }
         context.call("glue", "UpdateTable", request)
-        return Created(name)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("glue").delete_table(

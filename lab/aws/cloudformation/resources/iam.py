@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
 def _document(policy: Any) -> str:
@@ -37,7 +37,7 @@ class Role(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         iam = context.client("iam")
         name = properties.get("RoleName") or context.physical_name(64)
         options = {
@@ -57,12 +57,12 @@ class Role(ResourceType):
         return Created(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
 
     @staticmethod
-    def _check_boundary(iam: Any, properties: dict[str, Any]) -> None:
+    def _check_boundary(iam: Any, properties: Properties) -> None:
         """Refuse a boundary that does not exist, as IAM does; moto would keep its ARN."""
         if "PermissionsBoundary" in properties:
             iam.get_policy(PolicyArn=properties["PermissionsBoundary"])
 
-    def _put_policies(self, iam: Any, name: str, properties: dict[str, Any]) -> None:
+    def _put_policies(self, iam: Any, name: str, properties: Properties) -> None:
         for arn in properties.get("ManagedPolicyArns", []):
             iam.attach_role_policy(RoleName=name, PolicyArn=arn)
         for policy in properties.get("Policies", []):
@@ -72,11 +72,7 @@ class Role(ResourceType):
                 PolicyDocument=_document(policy["PolicyDocument"]),
             )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("RoleName") != new.get("RoleName"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         iam, name = context.client("iam"), str(context.state.physical_id)
         if "PermissionsBoundary" in new:
             self._check_boundary(iam, new)
@@ -95,7 +91,6 @@ class Role(ResourceType):
                 iam.delete_role_policy(RoleName=name, PolicyName=policy["PolicyName"])
         for arn in set(old.get("ManagedPolicyArns", [])) - set(new.get("ManagedPolicyArns", [])):
             iam.detach_role_policy(RoleName=name, PolicyArn=arn)
-        return Created(name, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         iam, name = context.client("iam"), str(context.state.physical_id)
@@ -112,19 +107,15 @@ class RolePolicy(ResourceType):
     type = "AWS::IAM::RolePolicy"
     properties = frozenset({"PolicyDocument", "PolicyName", "RoleName"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         role, name = properties["RoleName"], properties["PolicyName"]
         context.client("iam").put_role_policy(
             RoleName=role, PolicyName=name, PolicyDocument=_document(properties["PolicyDocument"])
         )
         return Created(f"{name}|{role}")
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(old[key] != new[key] for key in ("PolicyName", "RoleName")):
-            return None
-        return self.create(context, new)
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
+        self.create(context, new)
 
     def delete(self, context: ResourceContext) -> None:
         name, role = str(context.state.physical_id).split("|", 1)
@@ -137,7 +128,7 @@ class ManagedPolicy(ResourceType):
     type = "AWS::IAM::ManagedPolicy"
     properties = frozenset({"Description", "ManagedPolicyName", "PolicyDocument"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         iam = context.client("iam")
         policy = iam.create_policy(
             PolicyName=properties.get("ManagedPolicyName") or context.physical_name(128),
@@ -148,13 +139,7 @@ class ManagedPolicy(ResourceType):
         context.begin(policy["Arn"])
         return Created(policy["Arn"], {"PolicyArn": policy["Arn"], "PolicyId": policy["PolicyId"]})
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if {k: v for k, v in old.items() if k != "PolicyDocument"} != {
-            k: v for k, v in new.items() if k != "PolicyDocument"
-        }:
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         iam, arn = context.client("iam"), str(context.state.physical_id)
         iam.create_policy_version(
             PolicyArn=arn, PolicyDocument=_document(new["PolicyDocument"]), SetAsDefault=True
@@ -162,7 +147,6 @@ class ManagedPolicy(ResourceType):
         for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
             if not version["IsDefaultVersion"]:
                 iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
-        return Created(arn, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         iam, arn = context.client("iam"), str(context.state.physical_id)
@@ -178,7 +162,7 @@ class OidcProvider(ResourceType):
     type = "AWS::IAM::OIDCProvider"
     properties = frozenset({"ClientIdList", "Url"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         arn = context.client("iam").create_open_id_connect_provider(
             Url=properties["Url"],
             ClientIDList=properties.get("ClientIdList", []),

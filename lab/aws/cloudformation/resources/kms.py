@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lab.aws.cloudformation.coercion import is_true
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 _PENDING_DAYS = 30  # CloudFormation's default
 
@@ -24,7 +22,7 @@ class Key(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         request = {"Description": properties.get("Description", "")}
         if "KeyPolicy" in properties:
             request["Policy"] = properties["KeyPolicy"]
@@ -38,16 +36,14 @@ class Key(ResourceType):
         return Created(made["KeyId"], {"Arn": made["Arn"], "KeyId": made["KeyId"]})
 
     @staticmethod
-    def _rotate(context: ResourceContext, properties: dict[str, Any]) -> None:
+    def _rotate(context: ResourceContext, properties: Properties) -> None:
         key = {"KeyId": context.state.physical_id}
         if is_true(properties.get("EnableKeyRotation")):
             context.call("kms", "EnableKeyRotation", key)
         else:
             context.call("kms", "DisableKeyRotation", key)
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         key = str(context.state.physical_id)
         if "KeyPolicy" in new:
             policy = {"KeyId": key, "PolicyName": "default", "Policy": new["KeyPolicy"]}
@@ -58,7 +54,6 @@ class Key(ResourceType):
             {"KeyId": key, "Description": new.get("Description", "")},
         )
         self._rotate(context, new)
-        return Created(key, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         days = context.state.properties.get("PendingWindowInDays", _PENDING_DAYS)
@@ -75,17 +70,12 @@ class KmsAlias(ResourceType):
     type = "AWS::KMS::Alias"
     properties = frozenset({"AliasName", "TargetKeyId"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         context.call("kms", "CreateAlias", properties)
         return Created(properties["AliasName"])
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old["AliasName"] != new["AliasName"]:
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         context.call("kms", "UpdateAlias", new)
-        return Created(new["AliasName"])
 
     def delete(self, context: ResourceContext) -> None:
         context.call("kms", "DeleteAlias", {"AliasName": context.state.physical_id})

@@ -8,7 +8,7 @@ from moto.logs.models import logs_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION, arn
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 from lab.aws.kms import key_policy_allows
 
 # The actions that the key's own policy must allow CloudWatch Logs.
@@ -43,7 +43,7 @@ class LogGroup(ResourceType):
     properties = frozenset({"KmsKeyId", "LogGroupName", "RetentionInDays", "Tags"})
     name_property = "LogGroupName"
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         logs = context.client("logs")
         name = properties.get("LogGroupName") or context.physical_name(512)
         group_arn = arn("logs", f"log-group:{name}")
@@ -59,17 +59,13 @@ class LogGroup(ResourceType):
         return Created(name, {"Arn": f"{group_arn}:*"})
 
     @staticmethod
-    def _retain(logs: Any, name: str, properties: dict[str, Any]) -> None:
+    def _retain(logs: Any, name: str, properties: Properties) -> None:
         if "RetentionInDays" in properties:
             logs.put_retention_policy(
                 logGroupName=name, retentionInDays=int(properties["RetentionInDays"])
             )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("LogGroupName") != new.get("LogGroupName"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         logs, name = context.client("logs"), str(context.state.physical_id)
         if "KmsKeyId" in new:
             group_arn = str(context.state.attributes["Arn"]).removesuffix(":*")
@@ -80,7 +76,6 @@ class LogGroup(ResourceType):
         if "RetentionInDays" in old and "RetentionInDays" not in new:
             logs.delete_retention_policy(logGroupName=name)
         self._retain(logs, name, new)
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("logs").delete_log_group(logGroupName=context.state.physical_id)

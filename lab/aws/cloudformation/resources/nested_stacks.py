@@ -6,19 +6,19 @@ from typing import Any
 
 from lab.aws.cloudformation.engine import Engine
 from lab.aws.cloudformation.failures import ResourceFailure, StackError
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 from lab.aws.cloudformation.stacks import STACK_TYPE, Stack, Stacks, new_stack_id
 from lab.aws.cloudformation.template_urls import read_template_url
 
 
-def _parameters(properties: dict[str, Any]) -> dict[str, str]:
+def _parameters(properties: Properties) -> dict[str, str]:
     return {
         name: ",".join(map(str, value)) if isinstance(value, list) else _text(value)
         for name, value in (properties.get("Parameters") or {}).items()
     }
 
 
-def _tags(parent: Stack, properties: dict[str, Any]) -> dict[str, str]:
+def _tags(parent: Stack, properties: Properties) -> dict[str, str]:
     """The parent's tags and the nested stack's own, which every resource in it gets."""
     return {**parent.tags, **{tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}}
 
@@ -36,7 +36,7 @@ class NestedStack(ResourceType):
     def __init__(self, engine: Engine, stacks: Stacks) -> None:
         self._engine, self._stacks = engine, stacks
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         parent = context.stack
         name = context.physical_name(128)
         stack_id = new_stack_id(name)
@@ -73,9 +73,7 @@ class NestedStack(ResourceType):
             {f"Outputs.{name}": output["OutputValue"] for name, output in stack.outputs.items()},
         )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> Created:
         stack = self._stacks.find(str(context.state.physical_id))
         body = read_template_url(context.clients, new["TemplateURL"])
         try:
@@ -97,9 +95,7 @@ class NestedStack(ResourceType):
             )
         return self._made(stack)
 
-    def revert(
-        self, context: ResourceContext, new: dict[str, Any], old: dict[str, Any]
-    ) -> Created | None:
+    def revert(self, context: ResourceContext, new: Properties, old: Properties) -> Created:
         stack = self._stacks.find(str(context.state.physical_id))
         self._engine.take_back(stack)
         if stack.status == "UPDATE_ROLLBACK_FAILED":

@@ -7,7 +7,7 @@ from typing import Any
 
 from lab.aws.account import REGION
 from lab.aws.cloudformation.coercion import extraneous, is_true
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
 class Bucket(ResourceType):
@@ -26,7 +26,7 @@ class Bucket(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         s3 = context.client("s3")
         name = properties.get("BucketName") or context.physical_name(63, lower=True)
         s3.create_bucket(Bucket=name)
@@ -41,7 +41,7 @@ class Bucket(ResourceType):
             },
         )
 
-    def _configure(self, context: ResourceContext, name: str, properties: dict[str, Any]) -> None:
+    def _configure(self, context: ResourceContext, name: str, properties: Properties) -> None:
         s3 = context.client("s3")
         # S3 lets only CloudFormation itself set tags with the aws: prefix.
         tags = [
@@ -97,13 +97,8 @@ class Bucket(ResourceType):
                 },
             )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old.get("BucketName") != new.get("BucketName"):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._configure(context, str(context.state.physical_id), new)
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("s3").delete_bucket(Bucket=context.state.physical_id)
@@ -140,23 +135,18 @@ class BucketPolicy(ResourceType):
     type = "AWS::S3::BucketPolicy"
     properties = frozenset({"Bucket", "PolicyDocument"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         self._put(context, properties)
         return Created(properties["Bucket"])
 
     @staticmethod
-    def _put(context: ResourceContext, properties: dict[str, Any]) -> None:
+    def _put(context: ResourceContext, properties: Properties) -> None:
         context.client("s3").put_bucket_policy(
             Bucket=properties["Bucket"], Policy=json.dumps(properties["PolicyDocument"])
         )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old["Bucket"] != new["Bucket"]:
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._put(context, new)
-        return Created(str(context.state.physical_id))
 
     def delete(self, context: ResourceContext) -> None:
         context.client("s3").delete_bucket_policy(Bucket=context.state.physical_id)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
 class Schedule(ResourceType):
@@ -26,20 +24,16 @@ class Schedule(ResourceType):
             "Target",
         }
     )
+    also_replacing = ("GroupName",)
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         name = properties.get("Name") or context.physical_name(64)
         made = context.call("scheduler", "CreateSchedule", {**properties, "Name": name})
         return Created(name, {"Arn": made["ScheduleArn"]})
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(old.get(key) != new.get(key) for key in ("Name", "GroupName")):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         name = str(context.state.physical_id)
         context.call("scheduler", "UpdateSchedule", {**new, "Name": name})
-        return Created(name, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         group = context.state.properties.get("GroupName")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lab.aws.account import ACCOUNT_ID
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
 
 def _text(value: Any) -> str:
@@ -20,7 +20,7 @@ class Topic(ResourceType):
     properties = frozenset({"DisplayName", "KmsMasterKeyId", "Tags", "TopicName"})
     _attributes = ("DisplayName", "KmsMasterKeyId")
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         sns = context.client("sns")
         name = properties.get("TopicName") or context.physical_name(256)
         attributes = {key: _text(properties[key]) for key in self._attributes if key in properties}
@@ -30,19 +30,14 @@ class Topic(ResourceType):
         context.begin(arn)
         return Created(arn, {"TopicArn": arn, "TopicName": name})
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-        if changed - {*self._attributes, "Tags"}:
-            return None
         for key in changed - {"Tags"}:
             context.client("sns").set_topic_attributes(
                 TopicArn=context.state.physical_id,
                 AttributeName=key,
                 AttributeValue=_text(new.get(key, "")),
             )
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("sns").delete_topic(TopicArn=context.state.physical_id)
@@ -53,14 +48,15 @@ class TopicPolicy(ResourceType):
 
     type = "AWS::SNS::TopicPolicy"
     properties = frozenset({"PolicyDocument", "Topics"})
+    also_replacing = ("Topics",)
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         self._put(context, properties)
         identity = context.physical_name(100)
         return Created(identity, {"Id": identity})
 
     @staticmethod
-    def _put(context: ResourceContext, properties: dict[str, Any]) -> None:
+    def _put(context: ResourceContext, properties: Properties) -> None:
         for topic in properties["Topics"]:
             context.client("sns").set_topic_attributes(
                 TopicArn=topic,
@@ -68,13 +64,8 @@ class TopicPolicy(ResourceType):
                 AttributeValue=json.dumps(properties["PolicyDocument"]),
             )
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if old["Topics"] != new["Topics"]:
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._put(context, new)
-        return Created(str(context.state.physical_id), context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         for topic in context.state.properties["Topics"]:
@@ -102,7 +93,7 @@ class Subscription(ResourceType):
     type = "AWS::SNS::Subscription"
     properties = frozenset({"Endpoint", "Protocol", "TopicArn"})
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         made = context.client("sns").subscribe(ReturnSubscriptionArn=True, **properties)
         return Created(made["SubscriptionArn"], {"Arn": made["SubscriptionArn"]})
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from lab.aws.cloudformation.coercion import is_true
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 from lab.aws.cloudformation.template import load_yaml
 
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 
-def _definition(context: ResourceContext, properties: dict[str, Any]) -> str:
+def _definition(context: ResourceContext, properties: Properties) -> str:
     """The definition as JSON with its substitutions made, from the template or from S3."""
     if "Definition" in properties:
         text = json.dumps(properties["Definition"])
@@ -49,7 +49,7 @@ def _definition(context: ResourceContext, properties: dict[str, Any]) -> str:
     return json.dumps(substitute(document))
 
 
-def _settings(properties: dict[str, Any]) -> dict[str, Any]:
+def _settings(properties: Properties) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if "LoggingConfiguration" in properties:
         logging = properties["LoggingConfiguration"]
@@ -89,7 +89,7 @@ class StateMachine(ResourceType):
         }
     )
 
-    def create(self, context: ResourceContext, properties: dict[str, Any]) -> Created:
+    def create(self, context: ResourceContext, properties: Properties) -> Created:
         name = properties.get("StateMachineName") or context.physical_name(80)
         arn = context.client("stepfunctions").create_state_machine(
             name=name,
@@ -104,11 +104,7 @@ class StateMachine(ResourceType):
         )["stateMachineArn"]
         return Created(arn, {"Arn": arn, "Name": name})
 
-    def update(
-        self, context: ResourceContext, old: dict[str, Any], new: dict[str, Any]
-    ) -> Created | None:
-        if any(old.get(key) != new.get(key) for key in ("StateMachineName", "StateMachineType")):
-            return None
+    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         arn = str(context.state.physical_id)
         context.client("stepfunctions").update_state_machine(
             stateMachineArn=arn,
@@ -116,7 +112,6 @@ class StateMachine(ResourceType):
             roleArn=new["RoleArn"],
             **_settings(new),
         )
-        return Created(arn, context.state.attributes)
 
     def delete(self, context: ResourceContext) -> None:
         context.client("stepfunctions").delete_state_machine(
