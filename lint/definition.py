@@ -31,21 +31,6 @@ _TO_AWAIT_EXECUTIONS = (
 
 
 @dataclass(frozen=True)
-class Scope:
-    """A part of a definition with its own StartAt and States.
-
-    Attributes:
-        name: "the machine", or the name of its map or parallel state.
-        start: its first state.
-        states: its states by name.
-    """
-
-    name: str
-    start: str | None
-    states: Mapping[str, State]
-
-
-@dataclass(frozen=True)
 class Call:
     """A state's call of a service.
 
@@ -81,43 +66,15 @@ def placeholders(text: str) -> set[str]:
     return set(re.findall(r"\$\{(\w+)\}", text))
 
 
-def scopes(definition: Mapping[str, Any], name: str = "the machine") -> Iterator[Scope]:
-    """The machine itself, and each map's processor and each branch in it, at any depth."""
-    states = definition.get("States")
-    known = states if isinstance(states, dict) else {}
-    found = {name: state for name, state in known.items() if isinstance(state, dict)}
-    yield Scope(name, definition.get("StartAt"), found)
-    for state_name, state in found.items():
-        for key in ("ItemProcessor", "Iterator"):
-            if isinstance(state.get(key), dict):
-                yield from scopes(state[key], state_name)
-        for branch in state.get("Branches", []):
-            if isinstance(branch, dict):
-                yield from scopes(branch, state_name)
-
-
-def states(definition: Mapping[str, Any]) -> Iterator[tuple[str, State]]:
-    """Every state at any depth."""
-    for scope in scopes(definition):
-        yield from scope.states.items()
-
-
-def successors(state: State) -> set[str]:
-    """The states that can follow a state."""
-    found = {state[key] for key in ("Next", "Default") if key in state}
-    found |= {choice["Next"] for choice in state.get("Choices", []) if "Next" in choice}
-    return found | {catcher["Next"] for catcher in state.get("Catch", []) if "Next" in catcher}
-
-
-def reachable(scope: Scope) -> set[str]:
-    """All states on paths from the start, including names that the scope does not define."""
-    reached: set[str] = set()
-    front = {scope.start} - {None}
-    while front:
-        name = str(front.pop())
-        reached.add(name)
-        front |= successors(scope.states.get(name, {})) - reached
-    return reached
+def states(definition: Any) -> Iterator[tuple[str, State]]:
+    """Every state at any depth: those of maps' processors and of branches too."""
+    found = definition.get("States") if isinstance(definition, dict) else None
+    for name, state in (found if isinstance(found, dict) else {}).items():
+        if isinstance(state, dict):
+            yield name, state
+            inner = (state.get("ItemProcessor"), state.get("Iterator"), *state.get("Branches", []))
+            for part in inner:
+                yield from states(part)
 
 
 def calls(definition: Mapping[str, Any]) -> Iterator[Call]:

@@ -43,7 +43,6 @@ from lint.rules.stacks import NoExports, NoLiteralPartition
 from lint.rules.state_machines import (
     DefinitionCanBeRead,
     DefinitionErrors,
-    DefinitionFlow,
     DefinitionPermissions,
     DefinitionRetries,
     DefinitionSubstitutions,
@@ -57,7 +56,6 @@ __all__ = [
     "CustomResourceTimeOut",
     "DefinitionCanBeRead",
     "DefinitionErrors",
-    "DefinitionFlow",
     "DefinitionPermissions",
     "DefinitionRetries",
     "DefinitionSubstitutions",

@@ -149,55 +149,13 @@ class DefinitionCanBeRead(Rule):
                 )
 
 
-class DefinitionFlow(Rule):
-    id = "E9201"
-    shortdesc = "Every state can be reached and leads somewhere"
-    description = (
-        "Every target exists, in the same scope; some path from StartAt reaches every state; "
-        "every state has a successor or ends, not both."
-    )
-    source_url = "https://states-language.net/spec.html#transition"
-
-    def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for machine in machines(cfn):
-            for scope in asl.scopes(machine.definition):
-                for fault in [*self._targets(scope), *self._dead_ends(scope)]:
-                    yield machine.place(), f"{machine.path.name}: {fault}"
-
-    @staticmethod
-    def _targets(scope: asl.Scope) -> Iterator[str]:
-        if scope.start not in scope.states:
-            yield f"StartAt {scope.start!r} is no state of {scope.name}; name one that is"
-        for name, state in scope.states.items():
-            for target in sorted(asl.successors(state) - scope.states.keys()):
-                yield (
-                    f"state {name!r} leads to {target!r}, which is no state of {scope.name}; "
-                    "correct Next, or add the state"
-                )
-        for name in sorted(scope.states.keys() - asl.reachable(scope)):
-            yield f"state {name!r} is never reached; lead to it or remove it"
-
-    @staticmethod
-    def _dead_ends(scope: asl.Scope) -> Iterator[str]:
-        for name, state in scope.states.items():
-            kind = state.get("Type")
-            ends = state.get("End") is True or kind in ("Succeed", "Fail")
-            onward = {"Next", "Default", "Choices"} & state.keys()
-            if not ends and not onward:
-                yield f"state {name!r} leads nowhere; add Next or End: true"
-            if ends and onward:
-                yield f"state {name!r} ends and has {min(onward)}; keep one of them"
-            if kind == "Choice" and "Default" not in state:
-                yield f"state {name!r} fails where no choice matches; add Default"
-
-
 class DefinitionTasks(Rule):
     id = "E9202"
     shortdesc = "Every task has TimeoutSeconds, Retry and a Catch for everything"
     description = (
         "A task without time-out may hang for a year, one without Retry fails at the first "
         "throttling, and one without Catch for States.ALL skips what cleans up. States.ALL has "
-        "to stand alone, and last. A Distributed Map needs the Catch too."
+        "to stand alone, and last. A Distributed Map needs the Catch too, and a Choice a Default."
     )
     source_url = f"{STEP_FUNCTIONS}/sfn-best-practices.html"
 
@@ -215,6 +173,8 @@ class DefinitionTasks(Rule):
             yield "has no Retry; retry at least what the service may recover from"
         if (is_task or is_map) and not self._catches_everything(state):
             yield "does not catch everything; add a last Catch with ErrorEquals: [States.ALL]"
+        if state.get("Type") == "Choice" and "Default" not in state:
+            yield "fails where no choice matches; add Default"
         for key in ("Retry", "Catch"):
             handlers = state.get(key, [])
             for index, handler in enumerate(handlers):

@@ -13,7 +13,7 @@ import pytest
 from tests.templates.cloudformation import ROOT
 from tests.waiting import HUNG_SECONDS
 
-MACHINE = "statemachine/campaign.asl.yaml"
+MACHINE, RUN_MACHINE = "statemachine/campaign.asl.yaml", "statemachine/benchmark.asl.yaml"
 #: What is wrong; the file, the pattern to replace there, by what; and a part of the finding.
 MISTAKES = {
     "an action that does not exist": (
@@ -69,6 +69,18 @@ MISTAKES = {
         r"(?m)^States:\n",
         "States:\n  Lost: { Type: Succeed }\n",
         "campaign.asl.yaml: No transition found to state State Machine.Lost",
+    ),
+    "a state that is none of its map's": (
+        RUN_MACHINE,
+        r"Default: Let the tests run",
+        "Default: Plan",
+        'No state found named "Plan", referenced at State Machine.States.Measure.ItemProcessor',
+    ),
+    "a state that ends and leads on": (
+        RUN_MACHINE,
+        r"\n( +)End: true\n",
+        "\\g<0>\\g<1>Next: Pause\n",
+        'has forbidden field "Next"',
     ),
     "a misspelt field": (
         MACHINE,

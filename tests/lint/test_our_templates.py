@@ -45,7 +45,6 @@ BREAKAGES = [
     (rules.OnlyLambdaMakesInterfaces, ACCESS, ACCESS, r"lambda:SourceFunctionArn:", "aws:x:"),
     (rules.OwnRole, BENCHMARK, BENCHMARK, r"!GetAtt PlanRole.Arn", "!GetAtt AwaitServersRole.Arn"),
     (rules.DescribedParameters, "template.yaml", "template.yaml", r" +ConstraintDescr.*\n", ""),
-    (rules.DefinitionFlow, BENCHMARK, DEFINITION, r"Next: Await servers", "Next: Await nobody"),
     (rules.DefinitionTasks, BENCHMARK, DEFINITION, r" +TimeoutSeconds: 90\n", ""),
     (rules.DefinitionRetries, BENCHMARK, DEFINITION, r" +- Runtime.ExitError\n", ""),
     (rules.DefinitionErrors, BENCHMARK, DEFINITION, r"ClusterUnreachable", "RackrateError"),
