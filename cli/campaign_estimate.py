@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from rich import box
 from rich.console import Console
@@ -17,8 +17,7 @@ from rackrate_text.words import span
 
 from .campaign_input import MOST_DRAWS
 from .campaigns import Campaign
-from .errors import EXIT_FAILED, UNREADABLE, Refusal
-from .typed import typed
+from .typed import complete, read_fields, typed
 from .verdict import say
 
 _NOUNS = {"draws": "draws", "sweep": "runs", "pool": "runs"}
@@ -61,33 +60,15 @@ class CampaignEstimate:
     @classmethod
     def read(cls, text: bytes, campaign_id: str) -> Self:
         """Parse plan.json. Raises Refusal when it is incomplete."""
-        try:
+        with complete(f"The plan.json of {campaign_id} holds no complete estimate"):
             document = json.loads(text)
             estimate = document["estimate"]
-            usd = estimate["usd"]
-            read = cls(
-                steps=_ends(estimate["steps"]),
-                seconds=_ends(estimate["seconds"]),
-                usd=None if usd is None else _ends(usd),
-                power=tuple(
-                    Power(float(each["ratio"]), float(each["variability"]), each["draws"])
-                    for each in estimate["power"]
-                ),
-                guards=tuple(estimate["guards_that_would_trip"]),
-                warnings=tuple(document["warnings"]),
-                assumptions=tuple(estimate["assumptions"]),
+            read = read_fields(
+                cls,
+                {**document, **estimate},
+                guards=estimate["guards_that_would_trip"],
             )
             return typed(read)
-        except UNREADABLE as error:
-            raise Refusal(
-                f"The plan.json of {campaign_id} holds no complete estimate"
-                f" ({type(error).__name__}: {error}); read it in the bucket.",
-                EXIT_FAILED,
-            ) from error
-
-
-def _ends(document: Mapping[str, Any]) -> Ends:
-    return Ends(float(document["least"]), float(document["most"]))
 
 
 def print_campaign_estimate(

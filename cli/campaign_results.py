@@ -10,14 +10,13 @@ from typing import Any, Self
 from rackrate_text.words import counted, metric_of_test
 
 from .comparison import Difference, read_differences
-from .errors import EXIT_FAILED, UNREADABLE, Refusal
-from .results import Interval, read_interval
-from .typed import typed
+from .results import Interval
+from .typed import check_schema, complete, read_fields, typed
 
 SCHEMA = "rackrate.campaign.v1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """An arm against the baseline on one metric, over draws. None means not known.
 
@@ -43,11 +42,11 @@ class Answer:
     verdict: str
     reason: str | None
     scope: str
-    time: str
+    time: str = ""
     claim: str
     more_draws: int | None
     changed: bool | None
-    trend: float | None
+    trend: float | None = None
 
     @property
     def name(self) -> str:
@@ -102,7 +101,7 @@ class Step:
     reason: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CampaignResults:
     """A campaign's results. `linked` are the runs to whose pages its page links."""
 
@@ -113,14 +112,14 @@ class CampaignResults:
     lab_scale: float | None
     budget_dollars: float | None
     dollars: float | None
-    series: str | None
+    series: str | None = None
     conclusion: str
     stopped: str | None
     steps: tuple[Step, ...]
     answers: tuple[Answer, ...]
     sweep: tuple[Cell, ...]
     differences: tuple[Difference, ...]
-    pooling: str
+    pooling: str = ""
     warnings: tuple[str, ...]
     linked: tuple[str, ...]
 
@@ -137,97 +136,40 @@ class CampaignResults:
     @classmethod
     def read(cls, text: bytes, campaign_id: str) -> Self:
         """Parse campaign.json. Raises Refusal when it has another schema or is incomplete."""
-        try:
+        with complete(f"The campaign.json of {campaign_id} is not a complete {SCHEMA}"):
             document = json.loads(text)
-            if document["schema"] != SCHEMA:
-                raise Refusal(
-                    f'The results of {campaign_id} are "{document["schema"]}" and this command'
-                    f' reads "{SCHEMA}"; use the rackrate that belongs to the stack.'
-                )
-            facts = document["campaign"]
-            steps = tuple(_step(step) for step in document["steps"])
-            elsewhere = {step.run_id for step in steps if step.source is not None}
-            runs = [step.run_id for step in steps]
+            check_schema(document, SCHEMA, campaign_id)
+            facts, steps = document["campaign"], document["steps"]
+            elsewhere = {step["run_id"] for step in steps if step["source"] is not None}
+            runs = [step["run_id"] for step in steps]
             for each in document["answers"]:
                 for draw in each["draws"]:
                     # Several runs on the same nodes are one draw.
                     runs += draw["run_id"].split(", ")
-            read = cls(
+            read = read_fields(
+                cls,
+                {**document, **facts},
                 campaign_id=facts["id"],
-                kind=facts["kind"],
-                status=facts["status"],
-                seconds=float(facts["seconds"]),
-                lab_scale=facts["lab_scale"],
-                budget_dollars=facts["budget_dollars"],
-                dollars=facts["dollars"],
-                series=facts.get("series"),
-                conclusion=document["conclusion"],
                 stopped=(document["stopped"] or {}).get("text"),
-                steps=steps,
                 answers=tuple(_answer(answer) for answer in document["answers"]),
                 sweep=tuple(_cell(cell) for cell in document["sweep"]),
                 differences=read_differences(document["differences"]),
-                pooling=document.get("pooling", ""),
-                warnings=tuple(document["warnings"]),
                 linked=tuple(run for run in dict.fromkeys(runs) if run not in elsewhere),
             )
             return typed(read)
-        except UNREADABLE as error:
-            raise Refusal(
-                f"The campaign.json of {campaign_id} is not a complete {SCHEMA}"
-                f" ({type(error).__name__}: {error}); read it in the bucket.",
-                EXIT_FAILED,
-            ) from error
 
 
 def _answer(document: Mapping[str, Any]) -> Answer:
-    return Answer(
-        test=document["test"],
-        metric=document["metric"],
-        unit=document["unit"],
-        arm=document["arm"],
-        baseline=document["baseline"],
+    return read_fields(
+        Answer,
+        document,
         draws=len(document["draws"]),
-        left_out=document["left_out"],
-        arm_median=document["arm_median"],
-        baseline_median=document["baseline_median"],
-        ratio=document["ratio"],
-        interval=read_interval(document["ci_simultaneous"]),
-        prediction=read_interval(document["prediction95"]),
-        verdict=document["verdict"],
-        reason=document["reason"],
-        scope=document["scope"],
-        time=document.get("time", ""),
-        claim=document["claim"],
-        more_draws=document["more_draws"],
-        changed=document["changed"],
-        trend=document.get("trend"),
+        interval=document["ci_simultaneous"],
+        prediction=document["prediction95"],
     )
 
 
 def _cell(document: Mapping[str, Any]) -> Cell:
-    return Cell(
-        value=str(document["value"]),
-        arm=document["arm"],
-        test=document["test"],
-        metric=document["metric"],
-        unit=document["unit"],
-        mean=document["mean"],
-        total=document["total"],
-        share_of_nominal=document["share_of_nominal"],
-        ratio=document["ratio"],
-        # Results of earlier versions lack the adjusted one.
-        interval=read_interval(document.get("ci_simultaneous") or document["ci95"]),
-        verdict=document["verdict"],
-    )
-
-
-def _step(document: Mapping[str, Any]) -> Step:
-    return Step(
-        number=document["number"],
-        change=document["change"],
-        run_id=document["run_id"],
-        status=document["status"],
-        source=document["source"],
-        reason=document["reason"],
-    )
+    # Results of earlier versions lack the adjusted interval.
+    interval = document.get("ci_simultaneous") or document["ci95"]
+    return read_fields(Cell, document, value=str(document["value"]), interval=interval)

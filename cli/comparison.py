@@ -14,10 +14,9 @@ from rich.text import Text
 from rackrate_text.units import UNKNOWN
 from rackrate_text.words import several_runs
 
-from .errors import EXIT_FAILED, UNREADABLE, Refusal
 from .output import Output
 from .results import Results
-from .typed import typed
+from .typed import complete, read_fields, typed
 
 SCHEMA = "rackrate.comparison.v1"
 
@@ -31,7 +30,7 @@ class Difference:
     other: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """A comparison of a run with others.
 
@@ -42,32 +41,26 @@ class Comparison:
     run_id: str
     other: str
     other_ids: tuple[str, ...]
-    baseline: str | None
+    baseline: str | None = None
     differences: tuple[Difference, ...]
     results: Results
 
     @classmethod
     def read(cls, text: bytes, comparison_id: str) -> Self:
         """Parse comparison.json. Raises Refusal when it has another schema or is incomplete."""
-        try:
-            document = json.loads(text)
-            told = document["comparison"]
-            read = cls(
+        with complete(f"The comparison.json of {comparison_id} is not a complete {SCHEMA}"):
+            told = json.loads(text)["comparison"]
+            read = read_fields(
+                cls,
+                told,
                 run_id=told["run"],
                 other=told["with"],
                 # Comparisons of earlier versions are with one run.
-                other_ids=tuple(told.get("with_runs", [told["with"]])),
-                baseline=told.get("baseline"),
+                other_ids=told.get("with_runs", [told["with"]]),
                 differences=read_differences(told["differences"]),
                 results=Results.read(text, comparison_id, SCHEMA),
             )
             return typed(read)
-        except UNREADABLE as error:
-            raise Refusal(
-                f"The comparison.json of {comparison_id} is not a complete {SCHEMA}"
-                f" ({type(error).__name__}: {error}); read it in the bucket.",
-                EXIT_FAILED,
-            ) from error
 
     @property
     def other_name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from rich import box
 from rich.console import Console
@@ -15,9 +15,8 @@ from rich.text import Text
 from rackrate_text.units import dollars, duration, quantity
 from rackrate_text.words import span
 
-from .errors import EXIT_FAILED, UNREADABLE, Refusal
 from .runs import Run
-from .typed import typed
+from .typed import complete, read_fields, typed
 from .verdict import say
 
 NODES_SHOWN = 8
@@ -56,7 +55,7 @@ class Guard:
     guard: str
     would_trip: bool
     text: str
-    remedy: str | None
+    remedy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class AtLeast:
     usd: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
     """The estimates of plan.json. `sent` and `received` are bytes by node.
 
@@ -78,8 +77,7 @@ class Estimate:
 
     seconds: float
     trials: int
-    at_least: AtLeast | None
-
+    at_least: AtLeast | None = None
     sent: Mapping[str, int]
     received: Mapping[str, int]
     cost: Cost
@@ -89,70 +87,18 @@ class Estimate:
     @classmethod
     def read(cls, text: bytes, run_id: str) -> Self:
         """Parse plan.json. Raises Refusal when it is incomplete."""
-        try:
+        with complete(f"The plan.json of {run_id} holds no complete estimate"):
             document = json.loads(text)
             estimates = document["estimates"]
             traffic = estimates["bytes_per_node"]
-            read = cls(
-                seconds=float(estimates["seconds"]),
-                trials=estimates["trials"],
-                at_least=_at_least(estimates.get("at_least")),
+            read = read_fields(
+                cls,
+                estimates,
                 sent={node: ways["sent"] for node, ways in traffic.items()},
                 received={node: ways["received"] for node, ways in traffic.items()},
-                cost=_cost(estimates["cost"]),
-                guards=tuple(_guard(guard) for guard in estimates["guards"]),
                 placeholders=document["placeholder_nodes"],
             )
             return typed(read)
-        except UNREADABLE as error:
-            raise Refusal(
-                f"The plan.json of {run_id} holds no complete estimate ({type(error).__name__}:"
-                f" {error}); read it in the bucket.",
-                EXIT_FAILED,
-            ) from error
-
-
-def _at_least(document: Mapping[str, Any] | None) -> AtLeast | None:
-    if document is None:
-        return None
-    return AtLeast(
-        blocks=document["blocks"],
-        seconds=float(document["seconds"]),
-        trials=document["trials"],
-        usd=document["usd"],
-    )
-
-
-def _cost(document: Mapping[str, Any]) -> Cost:
-    return Cost(
-        region=document["region"],
-        lines=tuple(
-            Line(
-                what=line["what"],
-                quantity=float(line["quantity"]),
-                unit=line["unit"],
-                usd_per_unit=line["usd_per_unit"],
-                usd=line["usd"],
-                source=line["source"],
-                paid_anyway=bool(line["paid_anyway"]),
-            )
-            for line in document["lines"]
-        ),
-        usd=float(document["usd"]),
-        usd_of_run=float(document["usd_of_run"]),
-        unknown=tuple(document["unknown"]),
-        notes=tuple(document["notes"]),
-        not_included=tuple(document["not_included"]),
-    )
-
-
-def _guard(document: Mapping[str, Any]) -> Guard:
-    return Guard(
-        document["guard"],
-        bool(document["would_trip"]),
-        document["text"],
-        document.get("remedy"),
-    )
 
 
 def print_estimate(console: Console, run: Run, estimate: Estimate | None) -> None:

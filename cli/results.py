@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,8 +11,7 @@ from rackrate_text.failures import Loss, grouped, place
 from rackrate_text.words import counted, metric_of_test, several_runs
 
 from .baselines import LEAST_RUNS
-from .errors import EXIT_FAILED, UNREADABLE, Refusal
-from .typed import typed
+from .typed import check_schema, complete, read_fields, typed
 
 SCHEMA = "rackrate.result.v1"
 
@@ -64,7 +63,7 @@ class Stack:
     verdict: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """One arm against the baseline on one metric of one test. None means not measured.
 
@@ -86,16 +85,16 @@ class Verdict:
     verdict: str
     reason: str | None
     scope: str | None
-    span_seconds: float | None
+    span_seconds: float | None = None
     claim: str | None
     more_blocks: int | None
-    more_runs: int | None
+    more_runs: int | None = None  # results of earlier versions lack it
     stack: Stack | None
     more_pairs: int | None
     partitions: Mapping[str, KindOfPairs]
     ceiling: Ceiling | None
     steadiness: Steadiness | None
-    drift: str | None
+    drift: str | None = None
 
     @property
     def name(self) -> str:
@@ -164,42 +163,23 @@ class Results:
 
         Raises Refusal when it has another schema or is incomplete.
         """
-        try:
+        with complete(f"The results.json of {run_id} is not a complete {schema}"):
             document = json.loads(text)
-            if document["schema"] != schema:
-                raise Refusal(
-                    f'The results of {run_id} are "{document["schema"]}" and this command reads'
-                    f' "{schema}"; use the rackrate that belongs to the stack.'
-                )
-            run = document["run"]
-            trials = document["trials"]
-            read = cls(
+            check_schema(document, schema, run_id)
+            run, trials = document["run"], document["trials"]
+            read = read_fields(
+                cls,
+                {**document, **run, **trials},
                 run_id=run["id"],
-                status=run["status"],
-                started_at=run["started_at"],
-                seconds=run["seconds"],
-                lab_scale=run["lab_scale"],
                 placements={arm["name"]: _placement(arm) for arm in document["arms"]},
-                planned=trials["planned"],
-                measured=trials["measured"],
-                failed=trials["failed"],
                 causes=_causes(trials),
                 warmed_up=len(document["warm_up"]["trials"]),
                 verdicts=tuple(_verdict(verdict) for verdict in document["verdicts"]),
                 regressions=tuple(_verdict(v) for v in document["regressions"]),
                 marked=len({_trial_of(mark) for mark in document["marks"]}),
-                mark_notes=tuple(document["mark_notes"]),
-                warnings=tuple(document["warnings"]),
-                conclusion=document["conclusion"],
                 stopped=(document.get("stopped") or {}).get("text"),
             )
             return typed(read)
-        except UNREADABLE as error:
-            raise Refusal(
-                f"The results.json of {run_id} is not a complete {schema}"
-                f" ({type(error).__name__}: {error}); read it in the bucket.",
-                EXIT_FAILED,
-            ) from error
 
 
 def _verdict(document: Mapping[str, Any]) -> Verdict:
@@ -208,31 +188,25 @@ def _verdict(document: Mapping[str, Any]) -> Verdict:
     levels = [document.get(name) for name in names]
     if None in levels:
         levels = [document[name.replace("mean", "median")] for name in names]
-    return Verdict(
-        test=document["test"],
-        metric=document["metric"],
-        unit=document["unit"],
-        arm=document["arm"],
-        baseline=document["baseline"],
+    return read_fields(
+        Verdict,
+        document,
         earlier_runs=_earlier_runs(document["baseline"]),
         arm_level=levels[0],
         baseline_level=levels[1],
-        ratio=document["ratio"],
-        interval=read_interval(document["ci_simultaneous"]),
-        verdict=document["verdict"],
-        reason=document["reason"],
-        scope=document["scope"],
-        span_seconds=document.get("span_seconds"),
-        claim=document["claim"],
-        more_blocks=document["more_blocks"],
-        more_runs=document.get("more_runs"),  # results of earlier versions lack it
-        stack=_stack(document.get("stack")),
-        more_pairs=document["more_pairs"],
-        partitions=_partitions(document.get("partitions")),
-        ceiling=_ceiling(document["ceiling"]),
-        steadiness=_steadiness(document["steadiness"]),
-        drift=document.get("drift"),
+        interval=document["ci_simultaneous"],
+        stack=_with_interval(Stack, document.get("stack")),
+        partitions=document.get("partitions") or {},
+        steadiness=_with_interval(Steadiness, document["steadiness"]),
     )
+
+
+def _with_interval[T: Hashable](kind: type[T], document: Mapping[str, Any] | None) -> T | None:
+    """A part of a verdict that has the interval on which its own word depends."""
+    if document is None:
+        return None
+    name = "ci_simultaneous" if "ci_simultaneous" in document else "ci95"
+    return read_fields(kind, document, interval=document[name])
 
 
 def _trial_of(mark: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -247,20 +221,6 @@ def _placement(arm: Mapping[str, Any]) -> str:
     return placement if pairs == "any" else f"{placement}, pairs {pairs.replace('-', ' ')}"
 
 
-def _partitions(document: Mapping[str, Any] | None) -> dict[str, KindOfPairs]:
-    return {
-        kind: KindOfPairs(found["pairs"], found["median"])
-        for kind, found in (document or {}).items()
-    }
-
-
-def _stack(document: Mapping[str, Any] | None) -> Stack | None:
-    if document is None:
-        return None
-    interval = read_interval(document["ci_simultaneous"])
-    return Stack(interval, document["verdict"])
-
-
 def _earlier_runs(baseline: str) -> tuple[str, ...]:
     """The earlier runs, when `baseline` in results.json is `run <id>` or `<name>: <id>, <id>`."""
     _, several, runs = baseline.partition(_RUNS)
@@ -273,38 +233,8 @@ def _earlier_runs(baseline: str) -> tuple[str, ...]:
 def _causes(trials: Mapping[str, Any]) -> tuple[Loss, ...]:
     """Why trials failed."""
     if "causes" in trials:
-        return tuple(Loss(c["count"], c["cause"], tuple(c["where"])) for c in trials["causes"])
+        return tuple(read_fields(Loss, cause) for cause in trials["causes"])
     # Results of earlier versions only list the trials that ran.
     failures = trials["failures"]
     places = (place(each["arm"], each["client"], each["server"]) for each in failures)
     return tuple(grouped(zip((each["reason"] for each in failures), places, strict=True)))
-
-
-def _ceiling(document: Mapping[str, Any] | None) -> Ceiling | None:
-    if document is None:
-        return None
-    return Ceiling(
-        document["name"],
-        document["arm"],
-        document["baseline"],
-        document["arm_share"],
-        document["baseline_share"],
-        document["text"],
-    )
-
-
-def _steadiness(document: Mapping[str, Any] | None) -> Steadiness | None:
-    if document is None:
-        return None
-    return Steadiness(
-        document["arm"],
-        document["baseline"],
-        document["ratio"],
-        read_interval(document.get("ci_simultaneous", document["ci95"])),
-        document["verdict"],
-    )
-
-
-def read_interval(ends: Sequence[float] | None) -> Interval | None:
-    """An interval of a JSON document of the stack."""
-    return None if ends is None else (ends[0], ends[1])
