@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from rackrate import tools
+from rackrate.document import Document
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Node
 from rackrate.plan.ceilings import Ceiling
@@ -208,30 +209,13 @@ def _trial_rows(trials: Sequence[Trial], results: Results, nodes: Mapping[str, N
     return [
         {
             **_of_run(results),
-            "block": trial.block,
-            "round": trial.round,
-            "attempt": trial.attempt,
-            "status": trial.status,
-            "reason": trial.reason,
-            "warm_up": trial.warm_up,
+            **_same(_TRIAL, trial),
             "marks": " ".join(marks.get(trial.key, ())) or None,
-            "arm": trial.arm,
             "baseline": trial.arm in baselines,
-            "placement": trial.placement,
-            "test": trial.test,
-            "tool": trial.tool,
-            "tool_version": trial.tool_version,
             "test_options": options[trial.test],
-            "started_at": trial.started_at,
-            "finished_at": trial.finished_at,
             "client": trial.client_name,
             "server": trial.server_name,
-            "client_network": trial.client_network,
-            "server_network": trial.server_network,
-            "via": trial.via,
             "same_partition": client.shares_partition(server) if client and server else None,
-            "raw_key": trial.raw_key,
-            "samples_key": trial.samples_key,
             **_quantities(trial, metrics),
             **_facts("client", client),
             **_facts("server", server),
@@ -249,6 +233,12 @@ def _of_run(results: Results) -> Row:
         "run_status": results.run.status,
         "lab_scale": results.run.lab_scale,
     }
+
+
+def _same(columns: Iterable[Column], document: Document) -> Row:
+    """The columns that are named as fields of the document and hold them."""
+    fields = type(document).model_fields
+    return {each.name: getattr(document, each.name) for each in columns if each.name in fields}
 
 
 def _options(results: Results) -> dict[str, str]:
@@ -290,34 +280,15 @@ def _verdict_rows(results: Results) -> list[Row]:
 
 def _verdict_row(verdict: Verdict) -> Row:
     return {
+        **_same(VERDICTS, verdict),
         "compared_with_run": " ".join(verdict.baseline.runs) or None,
-        "test": verdict.test,
-        "metric": verdict.metric,
-        "unit": verdict.unit,
-        "better": verdict.better,
-        "arm": verdict.arm,
         "baseline": verdict.baseline.written(),
-        "verdict": verdict.verdict,
-        "reason": verdict.reason,
-        "ratio": verdict.ratio,
         **_ends("ci95", verdict.ci95),
         **_ends("ci_simultaneous", verdict.ci_simultaneous),
-        "confidence_simultaneous": verdict.confidence_simultaneous,
-        "threshold": verdict.threshold,
-        "arm_median": verdict.arm_median,
-        "baseline_median": verdict.baseline_median,
-        "arm_mean": verdict.arm_mean,
-        "baseline_mean": verdict.baseline_mean,
-        "blocks": verdict.blocks,
         "arm_pairs": verdict.pairs.arm,
         "baseline_pairs": verdict.pairs.baseline,
         **_of_partitions(verdict.partitions),
-        "scope": verdict.scope,
-        "more_blocks": verdict.more_blocks,
-        "span_seconds": verdict.span_seconds,
         **_of_stack(verdict.stack),
-        "more_pairs": verdict.more_pairs,
-        "more_runs": verdict.more_runs,
         **_of_ceiling(verdict.ceiling),
         "marks": " ".join(f"{k}={n}" for k, n in sorted(verdict.marks.items())) or None,
         **_of_steadiness(verdict.steadiness),
