@@ -123,51 +123,26 @@ class ArmOfResults(Document):
     def of(cls, arm: Arm) -> ArmOfResults:
         """The arm in the format of `rackrate.result.v1`."""
         return cls(
-            name=arm.name,
-            placement=arm.placement,
-            baseline=arm.baseline,
-            stack_arm=arm.stack_arm,
-            client_network=arm.client_network,
-            server_network=arm.server_network,
-            via=arm.via,
-            pairs=arm.pairs,
-            node_groups=arm.node_groups,
-            selector=arm.selector,
-            ena_express=arm.ena_express,
-            ena_express_use=arm.ena_express_use,
+            **_in_both(arm),
             nodes=arm.node_names,
             node_facts=arm.nodes,
-            network=ArmNetwork(
-                baseline_bits_per_second=arm.network.baseline_bits_per_second,
-                peak_bits_per_second=arm.network.peak_bits_per_second,
-                bandwidth_weighting=arm.network.bandwidth_weighting,
-                scale=arm.network_scale,
-            ),
+            network=ArmNetwork(**dict(arm.network), scale=arm.network_scale),
         )
 
     def arm(self) -> Arm:
         """The arm again."""
         return Arm(
-            name=self.name,
-            stack_arm=self.stack_arm,
-            client_network=self.client_network,
-            server_network=self.server_network,
-            via=self.via,
-            pairs=self.pairs,
-            placement=self.placement,
-            baseline=self.baseline,
-            node_groups=self.node_groups,
-            selector=self.selector,
-            ena_express=self.ena_express,
-            ena_express_use=self.ena_express_use,
-            network=InstanceNetwork(
-                baseline_bits_per_second=self.network.baseline_bits_per_second,
-                peak_bits_per_second=self.network.peak_bits_per_second,
-                bandwidth_weighting=self.network.bandwidth_weighting,
-            ),
+            **_in_both(self),
+            network=InstanceNetwork(**self.network.model_dump(exclude={"scale"})),
             network_scale=self.network.scale,
             nodes=self.node_facts,
         )
+
+
+def _in_both(arm: Arm | ArmOfResults) -> dict[str, Any]:
+    """The fields that an arm has in the same form in a run and in its results."""
+    names = (Arm.model_fields.keys() & ArmOfResults.model_fields.keys()) - {"nodes", "network"}
+    return {name: getattr(arm, name) for name in names}
 
 
 def _arms_as_written(value: object) -> object:
