@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
-from aws_lambda_powertools import Logger
-from pydantic import ValidationError
-
 from rackrate.document import Document, Json
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.results.campaign import CampaignKind, CampaignStatus, CampaignStopped, Step
-from rackrate.store import Store, now, seconds_between
+from rackrate.store import Records, Store, now, seconds_between
 from rackrate.table import Table
 
-logger = Logger(child=True)
-
-#: The partition key of campaigns in the index `runs`.
-CAMPAIGNS = "campaigns"
 #: A series has at most this many draws; the oldest leave it.
 MAX_SERIES = 60
 _KEYS_OF_ITEMS = ("pk", "sk", "campaign_id")
@@ -153,6 +146,7 @@ class CampaignStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._table: Table = store.table
+        self._records = Records(store.table, "campaign", CampaignRecord)
 
     # -- objects
 
@@ -199,8 +193,7 @@ class CampaignStore:
 
     def campaign(self, campaign_id: str) -> CampaignRecord | None:
         """The campaign's item, or None."""
-        found = self._table.get(*_keys(campaign_id))
-        return None if found is None or "status" not in found else _record(found)
+        return self._records.get(campaign_id)
 
     def start(
         self,
@@ -217,28 +210,18 @@ class CampaignStore:
             started_at: ISO 8601; ignored when the campaign is recorded already.
             attributes: further attributes of the campaign.
         """
-        self._table.update(
-            *_keys(campaign_id),
-            set_={
-                **attributes,
-                "status": status,
-                "campaign_id": campaign_id,
-                "updated_at": now(),
-                "gsi1pk": CAMPAIGNS,
-            },
-            set_once={"started_at": started_at, "gsi1sk": started_at},
-        )
+        self._records.start(campaign_id, status, started_at, attributes)
 
     def update(self, campaign_id: str, **attributes: Unpack[CampaignProgress]) -> None:
         """Record progress by overwriting attributes."""
         set_ = {**attributes, "updated_at": now()}
-        self._table.update(*_keys(campaign_id), set_=set_)
+        self._table.update(*self._records.keys(campaign_id), set_=set_)
 
     def note(self, campaign_id: str, **attributes: Unpack[CampaignProgress]) -> bool:
         """Record progress of a campaign that goes on. Returns whether it still did."""
         set_ = {**attributes, "updated_at": now()}
         written = self._table.update(
-            *_keys(campaign_id),
+            *self._records.keys(campaign_id),
             set_=set_,
             condition="#status = :running AND"
             " (attribute_not_exists(#restoring_since) OR #restoring_since = :nothing)",
@@ -251,7 +234,7 @@ class CampaignStore:
         """Record that a campaign goes on whose end is recorded: its execution was redriven."""
         gone = ("finished_at", "seconds", "error", "cause", "stopped", "restoring_since")
         set_ = {**dict.fromkeys(gone), "status": "running", "updated_at": now()}
-        self._table.update(*_keys(campaign_id), set_=set_)
+        self._table.update(*self._records.keys(campaign_id), set_=set_)
 
     def finish(
         self,
@@ -277,47 +260,25 @@ class CampaignStore:
         began = started_at if found is None else found.leased_at or started_at
         known = None if found is None else found.seconds
         seconds = seconds_between(began, time) if known is None else known
-        written = self._table.update(
-            *_keys(campaign_id),
-            set_={
-                **attributes,
-                "status": status,
-                "campaign_id": campaign_id,
-                "finished_at": time,
-                "updated_at": time,
-                "seconds": seconds,
-                "gsi1pk": CAMPAIGNS,
-            },
-            set_once={"kind": "draws", "started_at": started_at, "gsi1sk": started_at},
-            condition="attribute_not_exists(#status) OR #status = :running",
-            values={":running": "running"},
+        return self._records.finish(
+            campaign_id,
+            status,
+            attributes,
+            started_at=started_at,
+            time=time,
+            seconds=seconds,
+            kind="draws",
         )
-        return None if written is None else seconds
 
     def running(self) -> list[CampaignRecord]:
         """Every campaign whose status in the table is `running`."""
-        return self._campaigns("#status = :running", {"#status": "status"}, {":running": "running"})
+        return self._records.running()
 
     def unrestored(self) -> list[CampaignRecord]:
         """Every campaign that has ended and has not put back all that it changed."""
         chosen = "#status <> :running AND attribute_type(changed, :map)"
         values = {":running": "running", ":map": "M"}
-        return self._campaigns(chosen, {"#status": "status"}, values)
-
-    def _campaigns(
-        self, chosen: str, names: Mapping[str, str], values: Mapping[str, Any]
-    ) -> list[CampaignRecord]:
-        found = self._table.query_index(
-            "gsi1pk = :campaigns", chosen, names, {":campaigns": CAMPAIGNS, **values}
-        )
-        records = []
-        for item in found:
-            try:
-                records.append(_record(item))
-            except ValidationError as error:
-                # One item that nobody can read must not hide all campaigns.
-                logger.warning("an item is no campaign", pk=item.get("pk"), error=str(error))
-        return records
+        return self._records.query(chosen, {"#status": "status"}, values)
 
     # -- its steps
 
@@ -370,21 +331,12 @@ def _change_keys(name: str) -> tuple[str, str]:
     return f"change#{name}", "change"
 
 
-def _keys(campaign_id: str) -> tuple[str, str]:
-    return f"campaign#{campaign_id}", "campaign"
-
-
 def _step_key(number: int) -> str:
     return f"step#{number:04d}"
 
 
 def _series_keys(name: str) -> tuple[str, str]:
     return f"series#{name}", "series"
-
-
-def _record(item: Mapping[str, Any]) -> CampaignRecord:
-    known = {name: item[name] for name in CampaignRecord.model_fields if name in item}
-    return CampaignRecord.model_validate(known, strict=False)
 
 
 def _step(item: Mapping[str, Any]) -> CampaignStep:

@@ -44,8 +44,6 @@ from rackrate_text.names import is_id
 
 logger = Logger(child=True)
 
-#: The only partition key of the index `runs`.
-RUNS = "runs"
 #: The key of the item with the leases on the nodes. It has an attribute for each arm, so that one
 #: conditional write takes several arms together.
 _LEASES = {"pk": "lease", "sk": "nodes"}
@@ -281,6 +279,87 @@ class NamedRuns(NamedTuple):
         return "name a run of this stack, or a baseline set in it"
 
 
+class Records[R: Document]:
+    """The items of a stack's runs, or of its campaigns: what both have.
+
+    Args:
+        table: the table's items.
+        noun: `run` or `campaign`.
+        kind: what an item is read as.
+    """
+
+    def __init__(self, table: Table, noun: str, kind: type[R]) -> None:
+        self._table, self._noun, self._kind = table, noun, kind
+
+    def keys(self, name: str) -> tuple[str, str]:
+        """The keys of an item."""
+        return f"{self._noun}#{name}", self._noun
+
+    def read(self, item: Mapping[str, Any]) -> R:
+        """An item as a record."""
+        return _known(self._kind, item)
+
+    def get(self, name: str) -> R | None:
+        """The record, or None where only progress was written and no start."""
+        found = self._table.get(*self.keys(name))
+        return None if found is None or "status" not in found else self.read(found)
+
+    def start(self, name: str, status: str, started_at: str, attributes: Mapping[str, Any]) -> None:
+        """Write a start; a repeated call changes only the attributes that it passes."""
+        self._table.update(
+            *self.keys(name),
+            set_={**attributes, **self._listed(name, status), "updated_at": now()},
+            set_once={"started_at": started_at, "gsi1sk": started_at},
+        )
+
+    def finish(
+        self,
+        name: str,
+        status: str,
+        attributes: Mapping[str, Any],
+        *,
+        started_at: str,
+        time: str,
+        seconds: float,
+        **once: str,
+    ) -> float | None:
+        """Write an end, and `once` where it has no such attribute.
+
+        Returns the seconds, or None when an end was written before.
+        """
+        of_end = {"finished_at": time, "updated_at": time, "seconds": seconds}
+        written = self._table.update(
+            *self.keys(name),
+            set_={**attributes, **self._listed(name, status), **of_end},
+            set_once={**once, "started_at": started_at, "gsi1sk": started_at},
+            condition="attribute_not_exists(#status) OR #status = :running",
+            values={":running": "running"},
+        )
+        return None if written is None else seconds
+
+    def running(self) -> list[R]:
+        """Those whose status is `running`."""
+        return self.query("#status = :running", {"#status": "status"}, {":running": "running"})
+
+    def query(
+        self, chosen: str, names: Mapping[str, str], values: Mapping[str, Any], started: str = ""
+    ) -> list[R]:
+        """Those that match a filter expression, and started when a condition on the key says."""
+        key = f"gsi1pk = :all AND gsi1sk {started}" if started else "gsi1pk = :all"
+        found = self._table.query_index(key, chosen, names, {":all": f"{self._noun}s", **values})
+        records = []
+        for item in found:
+            try:
+                records.append(self.read(item))
+            except ValidationError as error:
+                # One item that nobody can read must not hide all others.
+                logger.warning(f"an item is no {self._noun}", pk=item.get("pk"), error=str(error))
+        return records
+
+    def _listed(self, name: str, status: str) -> Json:
+        return {"status": status, f"{self._noun}_id": name, "gsi1pk": f"{self._noun}s"}
+
+
 class Store:
     """A stack's table and bucket.
 
@@ -298,6 +377,7 @@ class Store:
         unchecked = config.merge(Config(parameter_validation=False))
         self._dynamodb = session.client("dynamodb", config=unchecked)
         self._table = Table(self._dynamodb, table_name)
+        self._records = Records(self._table, "run", RunRecord)
         self._s3 = session.client("s3", config=config)
 
     # -- objects
@@ -461,8 +541,7 @@ class Store:
 
     def run(self, run_id: str) -> RunRecord | None:
         """The run's item, or None where only progress was written and no start."""
-        found = self._table.get(f"run#{run_id}", "run")
-        return None if found is None or "status" not in found else _run_record(found)
+        return self._records.get(run_id)
 
     def named_runs(self, name: str) -> NamedRuns:
         """The run with an id, or the runs of the baseline with that name, the newest last."""
@@ -490,17 +569,7 @@ class Store:
             started_at: ISO 8601; ignored when the run is recorded already.
             attributes: further attributes of the run.
         """
-        self._update(
-            run_id,
-            set_={
-                **attributes,
-                "status": status,
-                "run_id": run_id,
-                "updated_at": now(),
-                "gsi1pk": RUNS,
-            },
-            set_once={"started_at": started_at, "gsi1sk": started_at},
-        )
+        self._records.start(run_id, status, started_at, attributes)
 
     def update_run(self, run_id: str, **attributes: Unpack[RunProgress]) -> RunRecord | None:
         """Record progress by overwriting attributes.
@@ -509,7 +578,7 @@ class Store:
             The run's item, or None where only progress was written and no start.
         """
         written = self._update(run_id, set_={**attributes, "updated_at": now()})
-        return None if "status" not in written else _run_record(written)
+        return None if "status" not in written else self._records.read(written)
 
     def begin(self, run: RunRecord) -> None:
         """Record how long a run waited until its servers were ready, the first time that they are.
@@ -555,7 +624,7 @@ class Store:
             ),
             values={":count": len(before)},
         )
-        return None if written is None else _run_record(written)
+        return None if written is None else self._records.read(written)
 
     def nodes_at(self, run_id: str) -> dict[str, Node]:
         """The nodes in the places where a run replaced the plan's nodes, by place."""
@@ -592,23 +661,9 @@ class Store:
         if seconds is None:
             waited = 0.0 if found is None else found.waited_seconds or 0.0
             seconds = max(0.0, seconds_between(started_at, time) - waited)
-        written = self._table.update(
-            f"run#{run_id}",
-            "run",
-            set_={
-                **attributes,
-                "status": status,
-                "run_id": run_id,
-                "finished_at": time,
-                "updated_at": time,
-                "seconds": seconds,
-                "gsi1pk": RUNS,
-            },
-            set_once={"started_at": started_at, "gsi1sk": started_at},
-            condition="attribute_not_exists(#status) OR #status = :running",
-            values={":running": "running"},
+        return self._records.finish(
+            run_id, status, attributes, started_at=started_at, time=time, seconds=seconds
         )
-        return None if written is None else seconds
 
     def continue_run(self, run_id: str, redrives: int) -> bool:
         """Record that a run goes on whose end is recorded, because its execution was redriven.
@@ -668,9 +723,7 @@ class Store:
 
     def running_runs(self) -> list[RunRecord]:
         """Every run whose status in the table is `running`."""
-        return self._runs(
-            "gsi1pk = :runs", "#status = :running", {"#status": "status"}, {":running": "running"}
-        )
+        return self._records.running()
 
     def runs_between(self, start: str, end: str, *, longest_seconds: float) -> list[RunRecord]:
         """Every run that went on at some time in an interval.
@@ -681,25 +734,12 @@ class Store:
             longest_seconds: how long a run may take. A run that started earlier than that before
                 the interval is not found.
         """
-        return self._runs(
-            "gsi1pk = :runs AND gsi1sk BETWEEN :earliest AND :end",
+        return self._records.query(
             "attribute_not_exists(finished_at) OR finished_at > :start",
             {},
             {":earliest": later(start, -longest_seconds), ":start": start, ":end": end},
+            started="BETWEEN :earliest AND :end",
         )
-
-    def _runs(
-        self, key: str, chosen: str, names: Mapping[str, str], values: Mapping[str, str]
-    ) -> list[RunRecord]:
-        found = self._table.query_index(key, chosen, names, {":runs": RUNS, **values})
-        records = []
-        for item in found:
-            try:
-                records.append(_run_record(item))
-            except ValidationError as error:
-                # One item that nobody can read must not hide all runs.
-                logger.warning("an item is no run", pk=item.get("pk"), error=str(error))
-        return records
 
     def _update(
         self,
@@ -1002,14 +1042,14 @@ def _by_state(items: Iterable[Json]) -> dict[TrialKey, TrialState]:
 
 
 def _trial_state(item: Mapping[str, Any]) -> TrialState:
-    known = {name: item[name] for name in TrialState.model_fields if name in item}
-    return TrialState.model_validate(known, strict=False)
+    return _known(TrialState, item)
 
 
 def _leases(item: Mapping[str, Any]) -> dict[str, Lease]:
     return {arm: Lease.model_validate(item[arm]) for arm in item if arm not in _LEASES}
 
 
-def _run_record(item: Mapping[str, Any]) -> RunRecord:
-    known = {name: item[name] for name in RunRecord.model_fields if name in item}
-    return RunRecord.model_validate(known, strict=False)
+def _known[D: Document](kind: type[D], item: Mapping[str, Any]) -> D:
+    """Read the fields of an item that a document has."""
+    known = {name: item[name] for name in kind.model_fields if name in item}
+    return kind.model_validate(known, strict=False)
