@@ -392,13 +392,7 @@ class Store:
 
     def put_object(self, key: str, text: str, content_type: str) -> str:
         """Write an object under any key, and return the key."""
-        with translated():
-            self._s3.put_object(
-                Bucket=self._bucket_name,
-                Key=key,
-                Body=text.encode(),
-                ContentType=f"{content_type}; charset=utf-8",
-            )
+        self._put_body(key, text.encode(), f"{content_type}; charset=utf-8")
         return key
 
     def put(self, run_id: str, name: str, document: Document) -> str:
@@ -415,12 +409,12 @@ class Store:
 
     def put_parquet(self, key: str, body: bytes) -> None:
         """Write one Parquet file of a table under any key."""
+        self._put_body(key, body, "application/vnd.apache.parquet")
+
+    def _put_body(self, key: str, body: bytes, content_type: str) -> None:
         with translated():
             self._s3.put_object(
-                Bucket=self._bucket_name,
-                Key=key,
-                Body=body,
-                ContentType="application/vnd.apache.parquet",
+                Bucket=self._bucket_name, Key=key, Body=body, ContentType=content_type
             )
 
     def get[D: Document](self, run_id: str, name: str, kind: type[D]) -> D:
@@ -475,10 +469,7 @@ class Store:
         key = self.key(run_id, name)
         # Without a timestamp, equal values give equal bytes.
         body = gzip.compress(_RAW_VALUES.dump_json(dict(values)), mtime=0)
-        with translated():
-            self._s3.put_object(
-                Bucket=self._bucket_name, Key=key, Body=body, ContentType="application/gzip"
-            )
+        self._put_body(key, body, "application/gzip")
         return key
 
     def raw_values(self, trials: Iterable[Trial]) -> dict[str, RawValues]:
@@ -774,33 +765,19 @@ class Store:
             None when the run holds the nodes. Otherwise the leases of other runs on them, by arm.
         """
         wanted = {f"#arm{number}": arm for number, arm in enumerate(arms)}
-        values: Json = {":lease": lease.to_json(), ":run": lease.run_id}
         free = "{0}.run_id = :run"
         if not renew:
             free += " OR attribute_not_exists({0})"
-        try:
-            with translated():
-                self._dynamodb.update_item(
-                    TableName=self._table_name,
-                    Key=to_item(_LEASES),
-                    UpdateExpression="SET " + ", ".join(f"{name} = :lease" for name in wanted),
-                    ConditionExpression=" AND ".join(f"({free.format(name)})" for name in wanted),
-                    ExpressionAttributeNames=wanted,
-                    ExpressionAttributeValues=to_item(values),
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
-            # Before the first lease of a stack there is no item.
-            before: Any = error.response.get("Item", {})
-            leases = _leases(from_item(before))
-            return {
-                arm: held
-                for arm in wanted.values()
-                if (held := leases.get(arm)) is not None and held.run_id != lease.run_id
-            }
-        return None
+        held = self._change_leases(
+            "SET " + ", ".join(f"{name} = :lease" for name in wanted),
+            " AND ".join(f"({free.format(name)})" for name in wanted),
+            wanted,
+            {":lease": lease.to_json(), ":run": lease.run_id},
+        )
+        if held is None:
+            return None
+        others = {arm: each for arm, each in held.items() if each.run_id != lease.run_id}
+        return {arm: others[arm] for arm in wanted.values() if arm in others}
 
     def leases(self) -> dict[str, Lease]:
         """The leases that have not expired, by arm."""
@@ -818,20 +795,9 @@ class Store:
         }
         if not held:
             return
-        try:
-            with translated():
-                self._dynamodb.update_item(
-                    TableName=self._table_name,
-                    Key=to_item(_LEASES),
-                    UpdateExpression="REMOVE " + ", ".join(held),
-                    ConditionExpression=" AND ".join(f"{name}.run_id = :run" for name in held),
-                    ExpressionAttributeNames=held,
-                    ExpressionAttributeValues=to_item({":run": run_id}),
-                )
-        except ClientError as error:
-            # Another run has taken one of them since, so the lease has expired on all of them.
-            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
+        # If another run has taken one of them since, the lease has expired on all of them.
+        unchanged = " AND ".join(f"{name}.run_id = :run" for name in held)
+        self._change_leases("REMOVE " + ", ".join(held), unchanged, held, {":run": run_id})
 
     def end_leases(self, leases: Mapping[str, Lease]) -> None:
         """End the leases of runs that are gone, by arm, unless one was renewed or taken since."""
@@ -842,19 +808,33 @@ class Store:
             values |= {f":run{number}": lease.run_id, f":end{number}": lease.expires_at}
             unchanged.append(f"#arm{number}.run_id = :run{number}")
             unchanged.append(f"#arm{number}.expires_at = :end{number}")
+        self._change_leases("REMOVE " + ", ".join(names), " AND ".join(unchanged), names, values)
+
+    def _change_leases(
+        self, expression: str, condition: str, arms: Mapping[str, str], values: Mapping[str, Any]
+    ) -> dict[str, Lease] | None:
+        """Change the leases. Returns None, or all leases if the condition does not hold.
+
+        `arms` has the arms by the names that the expressions use.
+        """
         try:
             with translated():
                 self._dynamodb.update_item(
                     TableName=self._table_name,
                     Key=to_item(_LEASES),
-                    UpdateExpression="REMOVE " + ", ".join(names),
-                    ConditionExpression=" AND ".join(unchanged),
-                    ExpressionAttributeNames=names,
+                    UpdateExpression=expression,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=arms,
                     ExpressionAttributeValues=to_item(values),
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
             if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
                 raise
+            # Before the first lease of a stack there is no item.
+            before: Any = error.response.get("Item", {})
+            return _leases(from_item(before))
+        return None
 
     # -- trials and verdicts
 
