@@ -9,7 +9,7 @@ from typing import Any, Self
 from rackrate_text.units import dollars
 
 from .progress import Pace, part_of
-from .runs import TERMINAL, fields_of, number_of, text_of, whole_of
+from .runs import TERMINAL, fields_of, read_item, whole_of
 
 
 @dataclass(frozen=True)
@@ -83,29 +83,14 @@ class Campaign:
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Self:
         """Read the item `sk=campaign` as the table resource returns it."""
-        return cls(
+        return read_item(
+            cls,
+            item,
             campaign_id=str(item.get("campaign_id") or str(item["pk"]).removeprefix("campaign#")),
-            kind=str(item.get("kind") or ""),
             status=str(item.get("status", "unknown")),
-            phase=str(item.get("phase") or ""),
-            step=whole_of(item.get("step")) or 0,
-            step_run_id=text_of(item.get("step_run_id")),
-            steps=whole_of(item.get("steps")) or 0,
-            least=whole_of(item.get("least")),
-            next_look=whole_of(item.get("next_look")),
             stopped_after=whole_of(fields_of(item.get("stopped")).get("after")),
-            started_at=str(item.get("started_at") or ""),
-            finished_at=text_of(item.get("finished_at")),
-            seconds=number_of(item.get("seconds")),
-            expected_seconds=number_of(item.get("expected_seconds")),
-            expected_step_seconds=number_of(item.get("expected_step_seconds")),
-            usd=number_of(item.get("usd")),
-            budget_dollars=number_of(item.get("budget_dollars")),
             must_put_back=bool(item.get("changed")),
             warnings=tuple(map(str, item.get("warnings") or ())),
-            conclusion=text_of(item.get("conclusion")),
-            error=text_of(item.get("error")),
-            cause=text_of(item.get("cause")),
         )
 
 

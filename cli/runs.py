@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 from rackrate_text.failures import CONTINUABLE
 
@@ -79,28 +79,12 @@ class Run:
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Self:
         """Read the item `sk=run` as the table resource returns it."""
-        return cls(
+        return read_item(
+            cls,
+            item,
             run_id=str(item.get("run_id") or str(item["pk"]).removeprefix("run#")),
             status=str(item.get("status", "starting")),
-            phase=str(item.get("phase") or ""),
-            block=whole_of(item.get("block")) or 0,
-            blocks=whole_of(item.get("blocks")) or 0,
-            next_look=whole_of(item.get("next_look")),
             stopped_after=whole_of(fields_of(item.get("stopped")).get("after_blocks")),
-            pause_seconds=number_of(item.get("pause_seconds")) or 0.0,
-            started_at=str(item.get("started_at") or ""),
-            finished_at=text_of(item.get("finished_at")),
-            seconds=number_of(item.get("seconds")),
-            waited_seconds=number_of(item.get("waited_seconds")),
-            expected_seconds=number_of(item.get("expected_seconds")),
-            expected_block_seconds=number_of(item.get("expected_block_seconds")),
-            trials_planned=whole_of(item.get("trials_planned")),
-            trials_measured=whole_of(item.get("trials_measured")),
-            trials_failed=whole_of(item.get("trials_failed")),
-            conclusion=text_of(item.get("conclusion")),
-            error=text_of(item.get("error")),
-            cause=text_of(item.get("cause")),
-            campaign=text_of(item.get("campaign")),
             missing_nodes=tuple(sorted(map(str, fields_of(item.get("missing_since"))))),
         )
 
@@ -109,6 +93,17 @@ def as_document(run: Run) -> dict[str, Any]:
     """The run for `--json`: its fields by name, with `run_id` as `id`."""
     fields = asdict(run)
     return {"id": fields.pop("run_id"), **fields}
+
+
+def read_item[T: Hashable](kind: type[T], item: Mapping[str, Any], **others: Any) -> T:
+    """Make a dataclass from an item of the table, by the names and the types of its fields.
+
+    `others` are the fields that the item has elsewhere or in another form. What the item lacks, or
+    has of another kind, is empty, zero or None.
+    """
+    hints = get_type_hints(kind)
+    read = {name: _AS[hints[name]](item.get(name)) for name in hints.keys() - others.keys()}
+    return kind(**read, **others)
 
 
 def number_of(value: object) -> float | None:
@@ -129,3 +124,14 @@ def fields_of(value: object) -> Mapping[str, Any]:
 def text_of(value: object) -> str | None:
     """A text of an item, or None if it is missing or empty."""
     return str(value) if value else None
+
+
+#: How a value of an item is read, by the type of the field that it becomes.
+_AS: Mapping[Any, Callable[[Any], Any]] = {
+    str: lambda value: str(value or ""),
+    str | None: text_of,
+    int: lambda value: whole_of(value) or 0,
+    int | None: whole_of,
+    float: lambda value: number_of(value) or 0.0,
+    float | None: number_of,
+}
