@@ -10,4 +10,6 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 if _ROOT not in sys.path:
     sys.path.append(_ROOT)
 
-from lint.rules import *  # noqa: E402, F403
+from lint.rules import ALL  # noqa: E402
+
+globals().update(ALL)

@@ -1,88 +1,16 @@
-"""The classes of all rules."""
+"""The classes of all rules, which the modules of this package have."""
 
 from __future__ import annotations
 
-from lint.rules.addons import AddonConfigurationIsJson
-from lint.rules.cluster_access import (
-    AccessEntriesNeedTheApiMode,
-    GroupsOfKubernetesItself,
-    NodeEntriesCarryNoRights,
-    OneWayToGrantRights,
-)
-from lint.rules.functions import (
-    CustomResourceTimeOut,
-    FunctionLogsAreKept,
-    OwnRole,
-)
-from lint.rules.launch_templates import (
-    AmiTypeBesideImage,
-    DiskOrAccessBesideLaunchTemplate,
-    ImageWithoutUserData,
-    InstanceTypeInOnePlace,
-    LaunchTemplateIdOrName,
-    RefusedInLaunchTemplate,
-    SecurityGroupsInOnePlace,
-    SeveralSubnetsInPlacementGroup,
-)
-from lint.rules.parameters import DescribedParameters
-from lint.rules.placement_groups import (
-    GroupNameOrGroupId,
-    PartitionCountNeedsPartition,
-    PartitionsPerZone,
-    PlacementGroupNamesItself,
-    SpreadHoldsSeven,
-    SpreadLevelNeedsSpread,
-)
-from lint.rules.policies import (
-    OnlyLambdaMakesInterfaces,
-    PermissionsBoundary,
-    StarsHaveReasons,
-    TrustNamesTheAccount,
-)
-from lint.rules.stacks import NoExports, NoLiteralPartition
-from lint.rules.state_machines import (
-    DefinitionCanBeRead,
-    DefinitionErrors,
-    DefinitionPermissions,
-    DefinitionRetries,
-    DefinitionSubstitutions,
-    DefinitionTasks,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "AccessEntriesNeedTheApiMode",
-    "AddonConfigurationIsJson",
-    "AmiTypeBesideImage",
-    "CustomResourceTimeOut",
-    "DefinitionCanBeRead",
-    "DefinitionErrors",
-    "DefinitionPermissions",
-    "DefinitionRetries",
-    "DefinitionSubstitutions",
-    "DefinitionTasks",
-    "DescribedParameters",
-    "DiskOrAccessBesideLaunchTemplate",
-    "FunctionLogsAreKept",
-    "GroupNameOrGroupId",
-    "GroupsOfKubernetesItself",
-    "ImageWithoutUserData",
-    "InstanceTypeInOnePlace",
-    "LaunchTemplateIdOrName",
-    "NoExports",
-    "NoLiteralPartition",
-    "NodeEntriesCarryNoRights",
-    "OneWayToGrantRights",
-    "OnlyLambdaMakesInterfaces",
-    "OwnRole",
-    "PartitionCountNeedsPartition",
-    "PartitionsPerZone",
-    "PermissionsBoundary",
-    "PlacementGroupNamesItself",
-    "RefusedInLaunchTemplate",
-    "SecurityGroupsInOnePlace",
-    "SeveralSubnetsInPlacementGroup",
-    "SpreadHoldsSeven",
-    "SpreadLevelNeedsSpread",
-    "StarsHaveReasons",
-    "TrustNamesTheAccount",
-]
+from lint.rule import Rule
+
+#: Every rule by the name of its class. A class without an id is a base of others.
+ALL: dict[str, type[Rule]] = {
+    name: member
+    for module in pkgutil.iter_modules(__path__)
+    for name, member in vars(importlib.import_module(f"{__name__}.{module.name}")).items()
+    if isinstance(member, type) and issubclass(member, Rule) and member.id
+}
