@@ -87,26 +87,7 @@ class CloudFormationResponse(BaseResponse):
         with _refusals():
             stack = self._stacks.find(self._get_param("StackName"))
         with stack.lock:
-            events = list(stack.events)
-        return ActionResult(
-            {
-                "StackEvents": [
-                    {
-                        "StackId": event.stack_id,
-                        "StackName": event.stack_name,
-                        "EventId": event.event_id,
-                        "LogicalResourceId": event.logical_id,
-                        "PhysicalResourceId": event.physical_id,
-                        "ResourceType": event.type,
-                        "Timestamp": event.timestamp,
-                        "ResourceStatus": event.status,
-                        "ResourceStatusReason": event.reason,
-                        "ResourceProperties": event.properties,
-                    }
-                    for event in reversed(events)
-                ]
-            }
-        )
+            return ActionResult({"StackEvents": stack.events[::-1]})
 
     def describe_stack_resource(self) -> ActionResult:
         stack, states = self._resources()
@@ -374,17 +355,7 @@ def _describe(stack: Stack) -> dict[str, Any]:
 
 
 def _resource(stack: Stack, state: ResourceState) -> dict[str, Any]:
-    return {
-        "StackName": stack.name,
-        "StackId": stack.stack_id,
-        "LogicalResourceId": state.logical_id,
-        "PhysicalResourceId": state.physical_id,
-        "ResourceType": state.type,
-        "Timestamp": state.timestamp,
-        "LastUpdatedTimestamp": state.timestamp,
-        "ResourceStatus": state.status,
-        "ResourceStatusReason": state.reason,
-    }
+    return {**stack.described(state), "LastUpdatedTimestamp": state.timestamp}
 
 
 def _declared(template: dict[str, Any]) -> dict[str, Any]:

@@ -193,7 +193,7 @@ class Engine:
     def _update(self, stack: Stack, candidate: Stack) -> None:
         stack.tags_changed = candidate.tags != stack.tags
         update = stack.update = Update(dependencies(stack))
-        before = _copy(stack)
+        before = replace(stack)
         update.reverts.append(lambda: _adopt(stack, before))
         _adopt(stack, candidate)
         for name, needs in dependencies(stack).items():
@@ -448,21 +448,6 @@ def _forget(stack: Stack, name: str, old: ResourceState | None) -> None:
     stack.resources.pop(name, None)
     if old is not None:
         stack.resources[name] = old
-
-
-def _copy(stack: Stack) -> Stack:
-    """The stack's template and parameters, without its resources."""
-    return Stack(
-        stack.stack_id,
-        stack.name,
-        stack.template_body,
-        stack.given_parameters,
-        stack.capabilities,
-        stack.tags,
-        template=stack.template,
-        parameters=stack.parameters,
-        conditions=stack.conditions,
-    )
 
 
 def _adopt(stack: Stack, source: Stack) -> None:

@@ -37,22 +37,6 @@ class ResourceState:
     deletion_policy: str = "Delete"
 
 
-@dataclass(frozen=True)
-class StackEvent:
-    """One line of describe-stack-events."""
-
-    stack_id: str
-    stack_name: str
-    logical_id: str
-    physical_id: str
-    type: str
-    status: str
-    reason: str | None
-    properties: str | None
-    timestamp: datetime.datetime
-    event_id: str
-
-
 @dataclass
 class Update:
     """An update of a stack that can be taken back.
@@ -93,7 +77,8 @@ class Stack:
     conditions: dict[str, bool] = field(default_factory=dict)
     resources: dict[str, ResourceState] = field(default_factory=dict)
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    events: list[StackEvent] = field(default_factory=list)
+    # As DescribeStackEvents lists them, the oldest first.
+    events: list[dict[str, Any]] = field(default_factory=list)
     # Whether the current update changes the tags.
     tags_changed: bool = False
     # The current update, until it is cleaned up or rolled back.
@@ -106,7 +91,8 @@ class Stack:
 
         The event comes first, so that a reader who sees a final status sees all events too.
         """
-        self._record(self.name, self.stack_id, STACK_TYPE, status, reason, None)
+        own = ResourceState(self.name, STACK_TYPE, status, reason, self.stack_id)
+        self._record(own, None)
         self.status, self.status_reason = status, reason
 
     def set_resource_status(
@@ -115,38 +101,30 @@ class Stack:
         """Change a resource's status and record the event."""
         with self.lock:
             resource.status, resource.reason, resource.timestamp = status, reason, now()
-        self._record(
-            resource.logical_id,
-            resource.physical_id or "",
-            resource.type,
-            status,
-            reason,
-            json.dumps(resource.properties, default=str),
-        )
+            self._record(resource, json.dumps(resource.properties, default=str))
 
-    def _record(
-        self,
-        logical_id: str,
-        physical_id: str,
-        kind: str,
-        status: str,
-        reason: str | None,
-        properties: str | None,
-    ) -> None:
-        event = StackEvent(
-            self.stack_id,
-            self.name,
-            logical_id,
-            physical_id,
-            kind,
-            status,
-            reason,
-            properties,
-            now(),
-            f"{logical_id}-{status}-{uuid.uuid4()}",
-        )
+    def _record(self, resource: ResourceState, properties: str | None) -> None:
+        event = {
+            **self.described(resource),
+            "PhysicalResourceId": resource.physical_id or "",
+            "EventId": f"{resource.logical_id}-{resource.status}-{uuid.uuid4()}",
+            "ResourceProperties": properties,
+        }
         with self.lock:
             self.events.append(event)
+
+    def described(self, resource: ResourceState) -> dict[str, Any]:
+        """A resource as the API describes it, and as its events begin."""
+        return {
+            "StackName": self.name,
+            "StackId": self.stack_id,
+            "LogicalResourceId": resource.logical_id,
+            "PhysicalResourceId": resource.physical_id,
+            "ResourceType": resource.type,
+            "Timestamp": resource.timestamp,
+            "ResourceStatus": resource.status,
+            "ResourceStatusReason": resource.reason,
+        }
 
 
 class Stacks:

@@ -115,10 +115,12 @@ class NestedStack(ResourceType):
 def _failure(stack: Stack) -> str:
     """Why the stack failed: the reason from before the rollback."""
     for event in stack.events:
-        if event.logical_id == stack.name and event.status in (
+        if event["LogicalResourceId"] == stack.name and event["ResourceStatus"] in (
             "ROLLBACK_IN_PROGRESS",
             "CREATE_FAILED",
             "UPDATE_ROLLBACK_IN_PROGRESS",
         ):
-            return (event.reason or "").removesuffix(" Rollback requested by user.")
+            return (event["ResourceStatusReason"] or "").removesuffix(
+                " Rollback requested by user."
+            )
     return stack.status_reason or stack.status
