@@ -81,6 +81,9 @@ class ResourceType(ABC):
     """One CloudFormation resource type. Its methods raise an exception of any kind on failure."""
 
     type: ClassVar[str]
+    # What deletes the resource, where the type has no `delete` of its own: service, operation,
+    # and the parameter that takes the physical id.
+    deletion: ClassVar[tuple[str, str, str]]
     # Properties that the type supports; None for a type whose properties are the user's own.
     properties: ClassVar[frozenset[str] | None] = frozenset()
     # The property with the resource's name, where a template may set one.
@@ -132,9 +135,10 @@ class ResourceType(ABC):
         """Take an update from `old` to `new` back."""
         return self.update(context, new, old)
 
-    @abstractmethod
     def delete(self, context: ResourceContext) -> None:
         """Delete the resource. It is no error when the resource is already gone."""
+        service, operation, parameter = self.deletion
+        context.call(service, operation, {parameter: context.state.physical_id})
 
 
 def _at(path: str, properties: Properties) -> Any:

@@ -58,6 +58,7 @@ class Function(ResourceType):
     """A function from a zip archive."""
 
     type = "AWS::Lambda::Function"
+    deletion = ("lambda", "DeleteFunction", "FunctionName")
     properties = frozenset(
         {
             "Architectures",
@@ -95,9 +96,6 @@ class Function(ResourceType):
         if old["Code"] != new["Code"]:
             client.update_function_code(FunctionName=name, **_code(new))
         client.update_function_configuration(FunctionName=name, **_configuration(new))
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("lambda").delete_function(FunctionName=context.state.physical_id)
 
 
 class Permission(ResourceType):

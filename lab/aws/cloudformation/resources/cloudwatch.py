@@ -10,6 +10,7 @@ class Alarm(ResourceType):
     """An alarm on a metric."""
 
     type = "AWS::CloudWatch::Alarm"
+    deletion = ("cloudwatch", "DeleteAlarms", "AlarmNames")
     properties = frozenset(
         {
             "AlarmActions",
@@ -45,14 +46,12 @@ class Alarm(ResourceType):
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._put(context, str(context.state.physical_id), new)
 
-    def delete(self, context: ResourceContext) -> None:
-        context.client("cloudwatch").delete_alarms(AlarmNames=[context.state.physical_id])
-
 
 class Dashboard(ResourceType):
     """A dashboard. Its body in a template is text and not an object."""
 
     type = "AWS::CloudWatch::Dashboard"
+    deletion = ("cloudwatch", "DeleteDashboards", "DashboardNames")
     properties = frozenset({"DashboardBody", "DashboardName"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -68,6 +67,3 @@ class Dashboard(ResourceType):
 
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._put(context, str(context.state.physical_id), new)
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("cloudwatch").delete_dashboards(DashboardNames=[context.state.physical_id])

@@ -12,6 +12,7 @@ class Project(ResourceType):
     """A build project."""
 
     type = "AWS::CodeBuild::Project"
+    deletion = ("codebuild", "DeleteProject", "name")
     properties = frozenset(
         {
             "Artifacts",
@@ -49,6 +50,3 @@ class Project(ResourceType):
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         name = str(context.state.physical_id)
         context.call("codebuild", "UpdateProject", {"name": name, **self._request(context, new)})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.call("codebuild", "DeleteProject", {"name": context.state.physical_id})

@@ -13,6 +13,7 @@ class DynamoDbTable(ResourceType):
     """A table with its indexes, encryption and recovery."""
 
     type = "AWS::DynamoDB::Table"
+    deletion = ("dynamodb", "DeleteTable", "TableName")
     properties = frozenset(
         {
             "AttributeDefinitions",
@@ -59,9 +60,6 @@ class DynamoDbTable(ResourceType):
         self._recovery(
             context.client("dynamodb"), name, {key: new[key] for key in changed & set(new)}
         )
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("dynamodb").delete_table(TableName=context.state.physical_id)
 
 
 def _encryption(specification: dict[str, Any]) -> dict[str, Any]:

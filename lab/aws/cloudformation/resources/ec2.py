@@ -26,6 +26,7 @@ class Vpc(ResourceType):
     """A VPC."""
 
     type = "AWS::EC2::VPC"
+    deletion = ("ec2", "DeleteVpc", "VpcId")
     properties = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "Tags"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -55,14 +56,12 @@ class Vpc(ResourceType):
             },
         )
 
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_vpc(VpcId=context.state.physical_id)
-
 
 class Subnet(ResourceType):
     """A subnet."""
 
     type = "AWS::EC2::Subnet"
+    deletion = ("ec2", "DeleteSubnet", "SubnetId")
     properties = frozenset({"AvailabilityZone", "CidrBlock", "Tags", "VpcId"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -80,14 +79,12 @@ class Subnet(ResourceType):
             },
         )
 
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_subnet(SubnetId=context.state.physical_id)
-
 
 class InternetGateway(ResourceType):
     """An internet gateway."""
 
     type = "AWS::EC2::InternetGateway"
+    deletion = ("ec2", "DeleteInternetGateway", "InternetGatewayId")
     properties = frozenset({"Tags"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -95,9 +92,6 @@ class InternetGateway(ResourceType):
         identity = gateway["InternetGatewayId"]
         _tag(context, identity, properties)
         return Created(identity, {"InternetGatewayId": identity})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_internet_gateway(InternetGatewayId=context.state.physical_id)
 
 
 class VpcGatewayAttachment(ResourceType):
@@ -139,6 +133,7 @@ class NatGateway(ResourceType):
     """A NAT gateway."""
 
     type = "AWS::EC2::NatGateway"
+    deletion = ("ec2", "DeleteNatGateway", "NatGatewayId")
     properties = frozenset({"AllocationId", "SubnetId", "Tags"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -147,23 +142,18 @@ class NatGateway(ResourceType):
         _tag(context, identity, properties)
         return Created(identity, {"NatGatewayId": identity})
 
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_nat_gateway(NatGatewayId=context.state.physical_id)
-
 
 class RouteTable(ResourceType):
     """A route table."""
 
     type = "AWS::EC2::RouteTable"
+    deletion = ("ec2", "DeleteRouteTable", "RouteTableId")
     properties = frozenset({"Tags", "VpcId"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
         table = context.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
         _tag(context, table["RouteTableId"], properties)
         return Created(table["RouteTableId"], {"RouteTableId": table["RouteTableId"]})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_route_table(RouteTableId=context.state.physical_id)
 
 
 class Route(ResourceType):
@@ -189,14 +179,12 @@ class SubnetRouteTableAssociation(ResourceType):
     """The association of a subnet with a route table."""
 
     type = "AWS::EC2::SubnetRouteTableAssociation"
+    deletion = ("ec2", "DisassociateRouteTable", "AssociationId")
     properties = frozenset({"RouteTableId", "SubnetId"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
         identity = context.client("ec2").associate_route_table(**properties)["AssociationId"]
         return Created(identity, {"Id": identity})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").disassociate_route_table(AssociationId=context.state.physical_id)
 
 
 _RULE = {
@@ -242,6 +230,7 @@ class SecurityGroup(ResourceType):
     """A security group with its inline rules."""
 
     type = "AWS::EC2::SecurityGroup"
+    deletion = ("ec2", "DeleteSecurityGroup", "GroupId")
     properties = frozenset(
         {
             "GroupDescription",
@@ -289,9 +278,6 @@ class SecurityGroup(ResourceType):
                         GroupId=identity, IpPermissions=[_permission(rule) for rule in rules]
                     )
 
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_security_group(GroupId=context.state.physical_id)
-
 
 class SecurityGroupIngress(ResourceType):
     """A security group's rule for incoming traffic."""
@@ -329,6 +315,7 @@ class Ec2PlacementGroup(ResourceType):
     """A placement group; CloudFormation chooses its name."""
 
     type = "AWS::EC2::PlacementGroup"
+    deletion = ("ec2", "DeletePlacementGroup", "GroupName")
     properties = frozenset({"ParentGroupId", "PartitionCount", "SpreadLevel", "Strategy", "Tags"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -347,14 +334,12 @@ class Ec2PlacementGroup(ResourceType):
         )["PlacementGroup"]
         return Created(name, {"GroupName": name, "GroupId": group["GroupId"]})
 
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_placement_group(GroupName=context.state.physical_id)
-
 
 class LaunchTemplate(ResourceType):
     """A launch template; a change of its data makes a new version."""
 
     type = "AWS::EC2::LaunchTemplate"
+    deletion = ("ec2", "DeleteLaunchTemplate", "LaunchTemplateId")
     properties = frozenset(
         {
             "LaunchTemplateData",
@@ -424,14 +409,12 @@ class LaunchTemplate(ResourceType):
         attributes["LatestVersionNumber"] = str(version["VersionNumber"])
         return Created(identity, attributes)
 
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").delete_launch_template(LaunchTemplateId=context.state.physical_id)
-
 
 class VpcEndpoint(ResourceType):
     """A gateway or interface endpoint."""
 
     type = "AWS::EC2::VPCEndpoint"
+    deletion = ("ec2", "DeleteVpcEndpoints", "VpcEndpointIds")
     properties = frozenset(
         {
             "PolicyDocument",
@@ -466,8 +449,8 @@ class VpcEndpoint(ResourceType):
         )
 
     def delete(self, context: ResourceContext) -> None:
+        super().delete(context)
         ec2, ids = context.client("ec2"), [context.state.physical_id]
-        ec2.delete_vpc_endpoints(VpcEndpointIds=ids)
         while ec2.describe_vpc_endpoints(VpcEndpointIds=ids)["VpcEndpoints"][0]["State"] != (
             "deleted"
         ):
@@ -478,11 +461,9 @@ class VpcCidrBlock(ResourceType):
     """An additional CIDR block of a VPC."""
 
     type = "AWS::EC2::VPCCidrBlock"
+    deletion = ("ec2", "DisassociateVpcCidrBlock", "AssociationId")
     properties = frozenset({"CidrBlock", "VpcId"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
         made = context.call("ec2", "AssociateVpcCidrBlock", properties)["CidrBlockAssociation"]
         return Created(made["AssociationId"], {"Id": made["AssociationId"]})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").disassociate_vpc_cidr_block(AssociationId=context.state.physical_id)

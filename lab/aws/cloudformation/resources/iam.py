@@ -160,6 +160,7 @@ class OidcProvider(ResourceType):
     """An OpenID Connect provider, which roles for service accounts use."""
 
     type = "AWS::IAM::OIDCProvider"
+    deletion = ("iam", "DeleteOpenIDConnectProvider", "OpenIDConnectProviderArn")
     properties = frozenset({"ClientIdList", "Url"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -169,8 +170,3 @@ class OidcProvider(ResourceType):
             ThumbprintList=["0" * 40],
         )["OpenIDConnectProviderArn"]
         return Created(arn, {"Arn": arn})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("iam").delete_open_id_connect_provider(
-            OpenIDConnectProviderArn=context.state.physical_id
-        )

@@ -68,6 +68,7 @@ class KmsAlias(ResourceType):
     """An alias of a key."""
 
     type = "AWS::KMS::Alias"
+    deletion = ("kms", "DeleteAlias", "AliasName")
     properties = frozenset({"AliasName", "TargetKeyId"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -76,6 +77,3 @@ class KmsAlias(ResourceType):
 
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         context.call("kms", "UpdateAlias", new)
-
-    def delete(self, context: ResourceContext) -> None:
-        context.call("kms", "DeleteAlias", {"AliasName": context.state.physical_id})

@@ -40,6 +40,7 @@ class LogGroup(ResourceType):
     """A log group with its retention."""
 
     type = "AWS::Logs::LogGroup"
+    deletion = ("logs", "DeleteLogGroup", "logGroupName")
     properties = frozenset({"KmsKeyId", "LogGroupName", "RetentionInDays", "Tags"})
     name_property = "LogGroupName"
 
@@ -76,6 +77,3 @@ class LogGroup(ResourceType):
         if "RetentionInDays" in old and "RetentionInDays" not in new:
             logs.delete_retention_policy(logGroupName=name)
         self._retain(logs, name, new)
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("logs").delete_log_group(logGroupName=context.state.physical_id)

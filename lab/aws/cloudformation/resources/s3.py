@@ -14,6 +14,7 @@ class Bucket(ResourceType):
     """A bucket with its encryption, versions, lifecycle and public access block."""
 
     type = "AWS::S3::Bucket"
+    deletion = ("s3", "DeleteBucket", "Bucket")
     properties = frozenset(
         {
             "BucketEncryption",
@@ -100,9 +101,6 @@ class Bucket(ResourceType):
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._configure(context, str(context.state.physical_id), new)
 
-    def delete(self, context: ResourceContext) -> None:
-        context.client("s3").delete_bucket(Bucket=context.state.physical_id)
-
 
 _RULE = {"AbortIncompleteMultipartUpload", "Id", "Status", "Transitions"}
 
@@ -133,6 +131,7 @@ class BucketPolicy(ResourceType):
     """A bucket's policy."""
 
     type = "AWS::S3::BucketPolicy"
+    deletion = ("s3", "DeleteBucketPolicy", "Bucket")
     properties = frozenset({"Bucket", "PolicyDocument"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
@@ -147,6 +146,3 @@ class BucketPolicy(ResourceType):
 
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         self._put(context, new)
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("s3").delete_bucket_policy(Bucket=context.state.physical_id)

@@ -17,6 +17,7 @@ class Topic(ResourceType):
     """A topic with its subscriptions."""
 
     type = "AWS::SNS::Topic"
+    deletion = ("sns", "DeleteTopic", "TopicArn")
     properties = frozenset({"DisplayName", "KmsMasterKeyId", "Tags", "TopicName"})
     _attributes = ("DisplayName", "KmsMasterKeyId")
 
@@ -38,9 +39,6 @@ class Topic(ResourceType):
                 AttributeName=key,
                 AttributeValue=_text(new.get(key, "")),
             )
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("sns").delete_topic(TopicArn=context.state.physical_id)
 
 
 class TopicPolicy(ResourceType):
@@ -91,11 +89,9 @@ class Subscription(ResourceType):
     """A subscription to a topic."""
 
     type = "AWS::SNS::Subscription"
+    deletion = ("sns", "Unsubscribe", "SubscriptionArn")
     properties = frozenset({"Endpoint", "Protocol", "TopicArn"})
 
     def create(self, context: ResourceContext, properties: Properties) -> Created:
         made = context.client("sns").subscribe(ReturnSubscriptionArn=True, **properties)
         return Created(made["SubscriptionArn"], {"Arn": made["SubscriptionArn"]})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("sns").unsubscribe(SubscriptionArn=context.state.physical_id)

@@ -75,6 +75,7 @@ class StateMachine(ResourceType):
     """A state machine."""
 
     type = "AWS::StepFunctions::StateMachine"
+    deletion = ("stepfunctions", "DeleteStateMachine", "stateMachineArn")
     properties = frozenset(
         {
             "Definition",
@@ -111,9 +112,4 @@ class StateMachine(ResourceType):
             definition=_definition(context, new),
             roleArn=new["RoleArn"],
             **_settings(new),
-        )
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("stepfunctions").delete_state_machine(
-            stateMachineArn=context.state.physical_id
         )
