@@ -13,10 +13,10 @@ import itertools
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,9 +222,18 @@ def equal(finding: Finding) -> bool:
     return finding.verdict == "no meaningful difference"
 
 
-def share(runs: int, one: Callable[[], bool]) -> float:
+def share(runs: Iterable[bool]) -> float:
     """The share of simulated runs for which something holds."""
-    return sum(one() for _ in range(runs)) / runs
+    return fmean(runs)
+
+
+def many(
+    runs: int, world: World, ratios: Sequence[float], *case: object, blocks: int = 6
+) -> tuple[int, Iterator[list[Finding]]]:
+    """A case's seed, and the findings of its simulated runs, whose tests have these true ratios."""
+    seed, chance = generator(*case)
+    made = ([both_arms(world, blocks, ratio, chance) for ratio in ratios] for _ in range(runs))
+    return seed, (decide(*arms) for arms in made)
 
 
 def covers(interval: tuple[float, float] | None, ratio: float) -> bool:
@@ -235,33 +244,31 @@ def covers(interval: tuple[float, float] | None, ratio: float) -> bool:
 def coverage(runs: int, worlds: Sequence[World], blocks: Sequence[int]) -> Iterator[Line]:
     """Coverage of the 95 % interval: of the nodes', and of the stack's where pairs differ."""
     for world, number in itertools.product(worlds, blocks):
-        seed, chance = generator("coverage", world.name, number)
-
-        def one(
-            world: World = world, number: int = number, chance: np.random.Generator = chance
-        ) -> bool:
-            (found,) = decide(both_arms(world, number, 1.1, chance))
-            wider = found.stack if world.luck_amount and not world.same_nodes else None
-            return covers(found.ci95 if wider is None else wider.ci95, 1.1)
-
+        case = "coverage", world.name, number
+        seed, found = many(runs, world, (1.1,), *case, blocks=number)
+        is_wider = bool(world.luck_amount) and not world.same_nodes
+        claims = ((each.stack if is_wider else None) or each for (each,) in found)
+        covered = share(covers(claim.ci95, 1.1) for claim in claims)
         asked = number >= world.asked_from
         text = f"{world.name}, {number} blocks"
-        yield Line(text, share(runs, one), seed, *simulated(runs), asked)
+        yield Line(text, covered, seed, *simulated(runs), asked)
 
 
 def false_verdicts(runs: int, worlds: Sequence[World], blocks: Sequence[int]) -> Iterator[Line]:
     """False verdicts of difference per run of three tests."""
     for world, number in itertools.product(worlds, blocks):
-        seed, chance = generator("false", world.name, number)
-        differ = 0
-        for _ in range(runs // 2):
-            found = decide(*(both_arms(world, number, 1.0, chance) for _ in range(TESTS)))
-            # With luck, these nodes do differ; the false claim is that about the stack.
-            claims = [f.stack if world.luck_amount and not world.same_nodes else f for f in found]
-            differ += any(c is not None and c.verdict in ("better", "worse") for c in claims)
+        case, ratios = ("false", world.name, number), (1.0,) * TESTS
+        seed, found = many(runs // 2, world, ratios, *case, blocks=number)
+        # With luck, these nodes do differ; the false claim is that about the stack.
+        is_wider = bool(world.luck_amount) and not world.same_nodes
+        claims = ([each.stack if is_wider else each for each in of_run] for of_run in found)
+        differ = share(
+            any(c is not None and c.verdict in ("better", "worse") for c in of_run)
+            for of_run in claims
+        )
         asked = number >= world.words_from
         text = f"{world.name}, {number} blocks"
-        yield Line(text, differ / (runs // 2), seed, high=0.05, asked=asked)
+        yield Line(text, differ, seed, high=0.05, asked=asked)
 
 
 #: The worlds in which steadiness is tried, without noise that both arms share.
@@ -294,27 +301,28 @@ def steady_layout(
     return Layout(logs, tuple(names), tuple(range(1, blocks + 1)))
 
 
+def is_unsteady(
+    world: World, shape: tuple[int, int], chance: np.random.Generator, *, turns: bool
+) -> bool:
+    """Whether any of three tests finds that one of two alike arms varies more."""
+    arms = [
+        [steady_layout(world, shape, 1.0, chance, turns=turns) for _ in range(2)]
+        for _ in range(TESTS)
+    ]
+    found = [compare_steadiness(*pair, error=ERROR / TESTS).verdict for pair in arms]
+    return any(word in ("better", "worse") for word in found)
+
+
 def false_steadiness(runs: int, worlds: Sequence[World], blocks: Sequence[int]) -> Iterator[Line]:
     """False verdicts of steadiness per run of three tests: the worst of all designs."""
     for world, number in itertools.product(worlds, blocks):
         seed, chance = generator("unsteady", world.name, number)
 
-        def one(
-            pairs: int,
-            turns: bool,
-            world: World = world,
-            number: int = number,
-            chance: np.random.Generator = chance,
-        ) -> bool:
-            arms = [
-                [steady_layout(world, (pairs, number), 1.0, chance, turns=turns) for _ in range(2)]
-                for _ in range(TESTS)
-            ]
-            found = [compare_steadiness(*pair, error=ERROR / TESTS).verdict for pair in arms]
-            return any(word in ("better", "worse") for word in found)
-
         shares = {
-            design: share(runs // 4, functools.partial(one, *design)) for design in STEADY_DESIGNS
+            (pairs, turns): share(
+                is_unsteady(world, (pairs, number), chance, turns=turns) for _ in range(runs // 4)
+            )
+            for pairs, turns in STEADY_DESIGNS
         }
         pairs, turns = max(shares, key=lambda each: shares[each])
         said = f"{world.name}, {number} blocks, worst: {pairs} pairs{', turning' if turns else ''}"
@@ -329,19 +337,16 @@ def steadiness(runs: int) -> Iterator[Line]:
         seed, chance = generator("steadiness", world.name, blocks, pairs)
         found = {}
         for times in (2.0, 3.0):
-
-            def one(
-                times: float = times,
-                shape: tuple[int, int] = (pairs, blocks),
-                world: World = world,
-                chance: np.random.Generator = chance,
-            ) -> bool:
-                calm, wild = (
-                    steady_layout(world, shape, each, chance, turns=False) for each in (1.0, times)
-                )
-                return compare_steadiness(calm, wild, error=ERROR / TESTS).verdict == "better"
-
-            found[times] = share(runs // 8, one)
+            arms = (
+                [
+                    steady_layout(world, (pairs, blocks), each, chance, turns=False)
+                    for each in (1.0, times)
+                ]
+                for _ in range(runs // 8)
+            )
+            found[times] = share(
+                compare_steadiness(*pair, error=ERROR / TESTS).verdict == "better" for pair in arms
+            )
         text = f"{world.name}, {blocks} blocks, {pairs} pairs: x2 {found[2.0]:.0%}, x3"
         yield Line(text, found[3.0], seed, asked=False)
 
@@ -385,65 +390,42 @@ def best_possible(pairs: int, blocks: int = 6) -> float:
 def power(runs: int) -> Iterator[Line]:
     """The power to find a difference of 10 % with noise of 3 % in every trial, in six blocks."""
     for pairs in (1, 2, 6, 12):
-        seed, chance = generator("power", pairs)
         world = World("3 %", amount=0.0, shared_amount=0.05, trial=0.03, pairs=pairs)
-
-        def one(world: World = world, chance: np.random.Generator = chance) -> bool:
-            return decide(both_arms(world, 6, 1.1, chance))[0].verdict == "better"
-
+        seed, found = many(runs, world, (1.1,), "power", pairs)
+        better = share(each.verdict == "better" for (each,) in found)
         text = f"{pairs} pairs an arm (a perfect test: {best_possible(pairs):.1%})"
-        yield Line(text, share(runs, one), seed, low=0.95, asked=pairs >= 6)
+        yield Line(text, better, seed, low=0.95, asked=pairs >= 6)
 
 
 def words(runs: int) -> Iterator[Line]:
     """The power of the words: equivalence by two one-sided tests, and Holm's order."""
     world = World("3 %", amount=0.0, shared_amount=0.05, trial=0.03)
-    seed, chance = generator("words", "equal")
-
-    def no_difference() -> bool:
-        return all(map(equal, decide(*(both_arms(world, 6, 1.0, chance) for _ in range(TESTS)))))
-
+    seed, found = many(runs, world, (1.0,) * TESTS, "words", "equal")
     text = "no difference under 3 % noise, all of three tests"
-    yield Line(text, share(runs, no_difference), seed, asked=False)
-    seed, chance = generator("words", "one of three equal")
-
-    def one_equal() -> bool:
-        return equal(decide(*(both_arms(world, 6, r, chance) for r in (1.0, 2.0, 2.0)))[0])
-
+    yield Line(text, share(all(map(equal, each)) for each in found), seed, asked=False)
+    seed, found = many(runs, world, (1.0, 2.0, 2.0), "words", "one of three equal")
     text = "no difference under 3 % noise, beside two clear tests"
-    yield Line(text, share(runs, one_equal), seed, low=0.45)
-    seed, chance = generator("words", "ten percent")
-
-    def beside_clear() -> bool:
-        found = decide(*(both_arms(world, 6, r, chance) for r in (1.1, 2.0, 2.0)))
-        return found[0].verdict == "better"
-
+    yield Line(text, share(equal(first) for first, *_ in found), seed, low=0.45)
+    seed, found = many(runs, world, (1.1, 2.0, 2.0), "words", "ten percent")
     text = "10 % under 3 % noise, beside two clear tests"
-    yield Line(text, share(runs, beside_clear), seed, low=0.45)
+    yield Line(text, share(first.verdict == "better" for first, *_ in found), seed, low=0.45)
     for amount in (0.02, 0.06):
-        seed, chance = generator("words", "edge", amount)
-        at_edge = World("edge", amount=amount)
-
-        def false_equal(at_edge: World = at_edge, chance: np.random.Generator = chance) -> bool:
-            arms = [both_arms(at_edge, 6, 1 + THRESHOLD, chance) for _ in range(TESTS)]
-            return any(map(equal, decide(*arms)))
-
+        at_edge, ratios = World("edge", amount=amount), (1 + THRESHOLD,) * TESTS
+        seed, found = many(runs // 2, at_edge, ratios, "words", "edge", amount)
         text = f"false equivalence at the threshold, noise {amount:.0%}, any of three tests"
-        yield Line(text, share(runs // 2, false_equal), seed, high=0.06)
+        yield Line(text, share(any(map(equal, each)) for each in found), seed, high=0.06)
 
 
 def same_nodes(runs: int) -> Iterator[Line]:
     """Arms on the same nodes: the luck of the pairs cancels."""
     for pairs in (5, 6):
-        seed, chance = generator("same nodes", pairs)
         world = World("same", amount=0.0, luck_amount=0.1, trial=0.01, pairs=pairs, same_nodes=True)
-
-        def one(world: World = world, chance: np.random.Generator = chance) -> bool:
-            found = decide(both_arms(world, 6, 1.1, chance))[0]
-            return found.verdict == "better" and found.scope == "this stack's placement"
-
+        seed, found = many(runs // 4, world, (1.1,), "same nodes", pairs)
+        held = share(
+            each.verdict == "better" and each.scope == "this stack's placement" for (each,) in found
+        )
         text = f"10 % luck, 1 % noise, true +10 %, {pairs} pairs: found for the stack"
-        yield Line(text, share(runs // 4, one), seed, low=0.95)
+        yield Line(text, held, seed, low=0.95)
 
 
 def directions(runs: int) -> Iterator[Line]:
@@ -560,23 +542,22 @@ def equal_arms_marked(runs: int) -> Iterator[Line]:
     """How often a run is marked in which no arm drifts."""
     for comparisons, blocks in ((3, 6), (8, 6), (24, 6), (8, 12)):
         seed, chance = generator("no drift", comparisons, blocks)
-
-        def one(n: int = comparisons, m: int = blocks, c: np.random.Generator = chance) -> bool:
-            arms = 0.02 * c.normal(size=(n, 2, m))
-            return any(
+        marked = share(
+            any(
                 drift_of_one_arm(
-                    Series(range(1, m + 1), x - y, np.exp(x), np.exp(y)),
+                    Series(range(1, blocks + 1), x - y, np.exp(x), np.exp(y)),
                     arm="x",
                     baseline="y",
-                    family=n,
+                    family=comparisons,
                 )
-                for x, y in arms
+                for x, y in 0.02 * chance.normal(size=(comparisons, 2, blocks))
             )
-
+            for _ in range(runs // 4)
+        )
         text = f"no drift, {comparisons} comparisons, {blocks} blocks: marked"
         # 5 %, with three standard errors of the simulation.
         most = 0.05 + 3 * math.sqrt(0.05 / (runs // 4))
-        yield Line(text, share(runs // 4, one), seed, high=most)
+        yield Line(text, marked, seed, high=most)
 
 
 def lost_trials(runs: int) -> Iterator[Line]:
@@ -607,26 +588,25 @@ def lost_trials(runs: int) -> Iterator[Line]:
     yield Line(text, abs(float(np.mean(biases))), seed, high=0.001)
 
 
+def covers_rounded(step: float, chance: np.random.Generator) -> bool:
+    """Whether a run whose values are rounded to steps covers its truth."""
+    level = 1.5 * math.exp(0.3 * chance.uniform())
+    ratio = 1 + 0.2 * chance.uniform()
+    logs = [
+        np.log(np.round(level * r * np.exp(0.001 * chance.normal(size=(1, 6))) / step) * step)
+        for r in (ratio, 1.0)
+    ]
+    question = Question(values(logs[0], "x"), values(logs[1], "y"), "higher", lambda _: step)
+    return covers(answer([question], threshold=THRESHOLD)[0].ci95, ratio)
+
+
 def resolution(runs: int) -> Iterator[Line]:
     """Values that the tool rounds to steps larger than their noise."""
     for step in (0.01, 0.05):
         seed, chance = generator("resolution", step)
-
-        def one(step: float = step, chance: np.random.Generator = chance) -> bool:
-            level = 1.5 * math.exp(0.3 * chance.uniform())
-            ratio = 1 + 0.2 * chance.uniform()
-            logs = [
-                np.log(
-                    np.round(level * r * np.exp(0.001 * chance.normal(size=(1, 6))) / step) * step
-                )
-                for r in (ratio, 1.0)
-            ]
-            sides = (values(logs[0], "x"), values(logs[1], "y"))
-            question = Question(*sides, "higher", lambda _: step)
-            return covers(answer([question], threshold=THRESHOLD)[0].ci95, ratio)
-
+        covered = share(covers_rounded(step, chance) for _ in range(runs // 4))
         text = f"values of about 1.7 in steps of {step}: coverage"
-        yield Line(text, share(runs // 4, one), seed, low=LOW)
+        yield Line(text, covered, seed, low=LOW)
 
 
 def of_percentiles(runs: int) -> Iterator[Line]:
