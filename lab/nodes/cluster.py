@@ -31,7 +31,7 @@ from lab.fabric.network import MTU_BYTES, Kin, Network, Placement
 from lab.fabric.shaping import EnaExpress, Limits
 from lab.nodes import applying, cni, coredns, kube_proxy
 from lab.nodes.containerd import Images
-from lab.nodes.control_plane import ControlPlane, kubeconfig
+from lab.nodes.control_plane import ControlPlane, client_kubeconfig
 from lab.nodes.node import Node
 from lab.nodes.process import wait_until
 from lab.nodes.programs import Programs
@@ -113,7 +113,7 @@ class RunningCluster:
         path = machine.state_directory / "kubeconfig"
         path.touch(mode=0o600)
         path.write_text(
-            kubeconfig(self.endpoint, self.certificate_authority, self.control_plane.admin),
+            client_kubeconfig(self.endpoint, self.certificate_authority, self.control_plane.admin),
             encoding="utf-8",
         )
 

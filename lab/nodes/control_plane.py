@@ -20,38 +20,31 @@ READY_SECONDS = 60.0
 RESTART_SECONDS = 1.0
 
 
-def kubeconfig(server: str, authority_pem: str, credentials: KeyPair) -> str:
-    """A self-contained kubeconfig for a client certificate, in JSON, which is also YAML."""
+def kubeconfig(cluster: Mapping[str, str], user: Mapping[str, str]) -> str:
+    """A kubeconfig with one cluster and one user, in JSON, which is also YAML."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "lab", "cluster": cluster}],
+        "users": [{"name": "lab", "user": user}],
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
+        "current-context": "lab",
+    }
+    return json.dumps(config, indent=2)
+
+
+def client_kubeconfig(server: str, authority_pem: str, credentials: KeyPair) -> str:
+    """A self-contained kubeconfig for a client certificate."""
 
     def inline(content: bytes) -> str:
         return base64.b64encode(content).decode()
 
-    return json.dumps(
+    return kubeconfig(
+        {"server": server, "certificate-authority-data": inline(authority_pem.encode())},
         {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": "lab",
-                    "cluster": {
-                        "server": server,
-                        "certificate-authority-data": inline(authority_pem.encode()),
-                    },
-                }
-            ],
-            "users": [
-                {
-                    "name": "lab",
-                    "user": {
-                        "client-certificate-data": inline(credentials.certificate.read_bytes()),
-                        "client-key-data": inline(credentials.key.read_bytes()),
-                    },
-                }
-            ],
-            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
-            "current-context": "lab",
+            "client-certificate-data": inline(credentials.certificate.read_bytes()),
+            "client-key-data": inline(credentials.key.read_bytes()),
         },
-        indent=2,
     )
 
 
@@ -126,7 +119,7 @@ class ControlPlane:
         pair = self.authority.issue(file_name, common_name, organization=organization)
         path = self._directory / f"{file_name}.kubeconfig"
         path.write_text(
-            kubeconfig(self.internal_endpoint, self.authority.pem, pair), encoding="utf-8"
+            client_kubeconfig(self.internal_endpoint, self.authority.pem, pair), encoding="utf-8"
         )
         path.chmod(0o600)
         return path
@@ -171,21 +164,7 @@ class ControlPlane:
             ],
         )
         webhook = self._directory / "authentication-webhook.json"
-        webhook.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "clusters": [{"name": "eks", "cluster": {"server": webhook_url}}],
-                    "users": [{"name": "apiserver"}],
-                    "contexts": [
-                        {"name": "eks", "context": {"cluster": "eks", "user": "apiserver"}}
-                    ],
-                    "current-context": "eks",
-                }
-            ),
-            encoding="utf-8",
-        )
+        webhook.write_text(kubeconfig({"server": webhook_url}, {}), encoding="utf-8")
         ca = self.authority.certificate
         self._run(
             "kube-apiserver",

@@ -15,7 +15,7 @@ from typing import Any
 from lab.aws.eks.infrastructure import AddonLaunchError
 from lab.nodes import applying
 from lab.nodes.applying import NAMESPACE, REGISTRY
-from lab.nodes.control_plane import ControlPlane
+from lab.nodes.control_plane import ControlPlane, kubeconfig
 from lab.nodes.programs import Programs
 
 NAME = "kube-proxy"
@@ -76,7 +76,10 @@ def objects(
             "metadata": applying.metadata(_CONFIGURATION, NAME),
             "data": {
                 "config": json.dumps(_configuration(mode)),
-                "kubeconfig": json.dumps(_kubeconfig(server)),
+                "kubeconfig": kubeconfig(
+                    {"server": server, "certificate-authority": f"{_TOKEN}/ca.crt"},
+                    {"tokenFile": f"{_TOKEN}/token"},
+                ),
             },
         },
         {
@@ -165,22 +168,6 @@ def _configuration(mode: str) -> dict[str, Any]:
         "conntrack": {"maxPerCore": 0, "min": 0},
         "healthzBindAddress": f"0.0.0.0:{_HEALTH_PORT}",
         "mode": mode,
-    }
-
-
-def _kubeconfig(server: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {
-                "name": "default",
-                "cluster": {"certificate-authority": f"{_TOKEN}/ca.crt", "server": server},
-            }
-        ],
-        "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
-        "current-context": "default",
-        "users": [{"name": "default", "user": {"tokenFile": f"{_TOKEN}/token"}}],
     }
 
 

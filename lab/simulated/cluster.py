@@ -29,7 +29,7 @@ from lab.aws.eks.infrastructure import (
 )
 from lab.nodes import cni, coredns, kube_proxy
 from lab.nodes.cluster import MEMORY, Machine
-from lab.nodes.control_plane import RESTART_SECONDS, ControlPlane, kubeconfig
+from lab.nodes.control_plane import RESTART_SECONDS, ControlPlane, client_kubeconfig
 from lab.nodes.process import RARE_COLLECTION, Process, wait_until
 from lab.setup import kubernetes
 
@@ -131,7 +131,8 @@ class SimulatedCluster:
         self.certificate_authority = plane.authority.pem
         self._kubeconfig.touch(mode=0o600)
         self._kubeconfig.write_text(
-            kubeconfig(self.endpoint, self.certificate_authority, plane.admin), encoding="utf-8"
+            client_kubeconfig(self.endpoint, self.certificate_authority, plane.admin),
+            encoding="utf-8",
         )
         nodes = plane.client_file("simulated-nodes", "simulated-nodes", "system:masters")
         serving = plane.authority.issue("kubelets", "kubelets", names=["kubelets"])
