@@ -9,8 +9,9 @@ from html import escape
 from rackrate.report.charts import intervals
 from rackrate.report.frame import key
 from rackrate.report.markup import MOST_ROWS, REST, text
-from rackrate.verdict.model import Word
-from rackrate_text.units import percent, quantity
+from rackrate.verdict.answers import Answer
+from rackrate.verdict.model import Verdict, Word
+from rackrate_text.units import UNKNOWN, change, changes, percent, quantity
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,24 @@ class Row:
     ratio: intervals.Ratio | None
     intervals: str
     cells: Sequence[str]
+
+
+def ratio_of(compared: Answer | Verdict) -> intervals.Ratio | None:
+    """The drawable ratio of a comparison with its adjusted interval, or None."""
+    if compared.ratio is None or compared.ci_simultaneous is None:
+        return None
+    found = intervals.Ratio(compared.ratio, compared.ci_simultaneous, compared.threshold)
+    return found if found.drawable else None
+
+
+def change_cell(compared: Answer | Verdict, *more: str) -> str:
+    """The change, its adjusted interval, and more lines of markup."""
+    if compared.ratio is None:
+        return UNKNOWN
+    lines = [f"<strong>{text(change(compared.ratio))}</strong>"]
+    if compared.ci_simultaneous:
+        lines.append(text(changes(compared.ci_simultaneous)))
+    return f'<span class="figures-of">{"<br>".join([*lines, *more])}</span>'
 
 
 def table(

@@ -6,6 +6,7 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 
 from rackrate.measure.trials import Trial
@@ -43,24 +44,13 @@ def trials_figure(metric: MetricMaterial) -> str:
         reference=_reference(metric, by_arm),
     )
     lost = {trial.arm for trial in failed}
-    name = f"trials-{metric.id}"
-    title = f"{metric.subject}: every trial, by block."
-    words = f"{'; '.join(_spread(arm, by_arm[arm], metric.unit) for arm in by_arm)}."
-    notes = " ".join(_how_to_read_trials(shown, len(failed)))
-    chart = dots.trials_chart(
-        shown,
-        name=name,
-        title=title,
-        description=f"{words} {notes}",
-        vectors=_vectors(page),
-    )
     return figure(
         "trials",
-        name,
-        chart,
-        title=title,
-        text=words,
-        notes=notes,
+        f"trials-{metric.id}",
+        partial(dots.trials_chart, shown, vectors=_vectors(page)),
+        title=f"{metric.subject}: every trial, by block.",
+        text=f"{'; '.join(_spread(arm, by_arm[arm], metric.unit) for arm in by_arm)}.",
+        notes=" ".join(_how_to_read_trials(shown, len(failed))),
         page=page,
         # An arm that lost every trial still has crosses in the chart.
         legend=[arm for arm in page.arms if arm in by_arm or arm in lost],
@@ -210,31 +200,19 @@ def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
         arm: ecdf.Curve(test.page.arm_number(arm), values, _p99(test, kind, arm))
         for arm, values in test.samples[kind].items()
     }
-    name = f"ecdf-{test.number}-{index}"
     subject = metric_of_test(test.name, kind)
-    title = f"{subject}: raw values, all trials of an arm together."
     said = [
         f"{arm}: {', '.join(f'{p} {quantity(curve.at(share), unit)}' for p, share in curve.marked)}"
         f" of {len(curve.values)} values"
         for arm, curve in curves.items()
     ]
-    words = f"{'; '.join(said)}."
-    notes = " ".join(_about_tails(curves.values(), unit))
-    chart = ecdf.ecdf_chart(
-        list(curves.values()),
-        unit,
-        kind,
-        name=name,
-        title=title,
-        description=f"{words} {notes}".strip(),
-    )
     return figure(
         "ecdf",
-        name,
-        chart,
-        title=title,
-        text=words,
-        notes=notes,
+        f"ecdf-{test.number}-{index}",
+        partial(ecdf.ecdf_chart, list(curves.values()), unit, kind),
+        title=f"{subject}: raw values, all trials of an arm together.",
+        text=f"{'; '.join(said)}.",
+        notes=" ".join(_about_tails(curves.values(), unit)),
         page=test.page,
         legend=list(curves),
         data=_percentiles_data(test.page, subject, unit, curves),
@@ -313,18 +291,14 @@ def course_figure(test: TestMaterial) -> str:
     courses = [_course(page, trial, intervals) for trial, intervals in test.series]
     chosen = series.choose(courses)
     drawn = {id(course) for _, in_panel in chosen.panels for course in in_panel}
-    name = f"series-{test.number}"
-    title = f"{test.name}: the rate within each trial."
-    words, notes = _courses_in_words(page, courses), _about_choice(chosen)
     arms = {trial.arm for trial, _ in test.series}
-    chart = series.series_chart(chosen, name=name, title=title, description=f"{words} {notes}")
     return figure(
         "series",
-        name,
-        chart,
-        title=title,
-        text=words,
-        notes=notes,
+        f"series-{test.number}",
+        partial(series.series_chart, chosen),
+        title=f"{test.name}: the rate within each trial.",
+        text=_courses_in_words(page, courses),
+        notes=_about_choice(chosen),
         page=page,
         legend=[arm for arm in page.arms if arm in arms],
         data=_courses_data(test),
@@ -441,7 +415,6 @@ def _matrix_figure(
     matrix = heatmap.Matrix(
         tuple(nodes), {(places[c], places[s]): value for (c, s), value in medians.items()}, unit
     )
-    name = f"matrix-{metric.id}-{index}"
     title = f"{metric.subject}, {arm}: node by node."
     possible = len(nodes) * (len(nodes) - 1)
     ordered = sorted(medians.items(), key=lambda entry: entry[1])
@@ -451,10 +424,6 @@ def _matrix_figure(
         f" {quantity(low[1], unit)} ({low[0][0]} to {low[0][1]}) to {quantity(high[1], unit)}"
         f" ({high[0][0]} to {high[0][1]})."
     )
-    notes = "All arms have one scale. Hatched: not measured, which is not zero."
-    chart = heatmap.heatmap_chart(
-        matrix, shades, name=name, title=title, description=f"{words} {notes}"
-    )
     rows = (
         [cell(text(client)), cell(text(server)), number(text(quantity(value, unit)))]
         for (client, server), value in ordered
@@ -463,11 +432,11 @@ def _matrix_figure(
     median_name = metric_column(f"{metric.name}_median", unit)
     return figure(
         "matrix",
-        name,
-        chart,
+        f"matrix-{metric.id}-{index}",
+        partial(heatmap.heatmap_chart, matrix, shades),
         title=title,
         text=words,
-        notes=notes,
+        notes="All arms have one scale. Hatched: not measured, which is not zero.",
         page=metric.page,
         data=data,
         columns=by_column(

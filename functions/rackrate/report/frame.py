@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Protocol
 
@@ -28,7 +28,7 @@ class Page(Protocol):
 def figure(
     kind: str,
     name: str,
-    chart: str,
+    draw: Callable[..., str],
     *,
     title: str,
     text: str,
@@ -44,7 +44,7 @@ def figure(
     Args:
         kind: the kind of figure, for tests and style sheets.
         name: its id, the same as the chart's.
-        chart: the `svg` as markup.
+        draw: makes the chart as an `svg` from its name, title and description.
         title: its title, as text.
         text: what it shows, as text.
         page: the page, for the numbers of the arms.
@@ -56,6 +56,7 @@ def figure(
     """
     kept = values.attribute(columns or {}, lab_scale=page.scale)
     keys = "".join(f"<li>{key(page.arm_number(arm))} {escape(arm)}</li>" for arm in legend)
+    chart = draw(name=name, title=title, description=f"{text} {notes}".strip())
     shown = chart
     if wide:
         size = f'style="min-width:{wide:.0f}px;max-width:{1.2 * wide:.0f}px" '

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 
 from rackrate.report import comparisons
@@ -13,7 +14,7 @@ from rackrate.report.campaign_material import (
     own_intervals,
     sides_of,
 )
-from rackrate.report.charts import draws, intervals
+from rackrate.report.charts import draws
 from rackrate.report.frame import figure
 from rackrate.report.markup import cell, items, number, row_head, section, table, text
 from rackrate.report.values import Columns, Value, by_column
@@ -41,10 +42,10 @@ def answers_section(page: CampaignMaterial) -> str:
             subject=wording.subject(answer),
             sides=sides_of(answer),
             word=answer.verdict,
-            ratio=_average(answer),
+            ratio=comparisons.ratio_of(answer),
             intervals=_in_words(answer),
             cells=(
-                _average_cell(answer),
+                comparisons.change_cell(answer),
                 _levels(page, answer, index),
                 _next_cell(answer),
                 *([] if scope else [text(scope_of(answer))]),
@@ -72,23 +73,6 @@ def scope_of(answer: Answer) -> str:
     """What an answer applies to, with the draws on which it rests."""
     scope = f"{answer.scope} {answer.time}".rstrip()
     return f"{scope}, {counted(len(answer.draws), 'draw')}"
-
-
-def _average(answer: Answer) -> intervals.Ratio | None:
-    """The drawable average of an answer, or None."""
-    if answer.ratio is None or answer.shown_interval is None:
-        return None
-    found = intervals.Ratio(answer.ratio, answer.shown_interval, answer.threshold)
-    return found if found.drawable else None
-
-
-def _average_cell(answer: Answer) -> str:
-    if answer.ratio is None:
-        return UNKNOWN
-    lines = [f"<strong>{text(change(answer.ratio))}</strong>"]
-    if answer.shown_interval:
-        lines.append(text(changes(answer.shown_interval)))
-    return f'<span class="figures-of">{"<br>".join(lines)}</span>'
 
 
 def _next_cell(answer: Answer) -> str:
@@ -177,18 +161,13 @@ def _figure(page: CampaignMaterial, answer: Answer, index: int) -> str:
         threshold=answer.threshold,
         changed=bool(answer.changed),
     )
-    name = f"draws-{index}"
-    title = f"{wording.subject(answer)}, {sides_of(answer)}: draw by draw."
-    words = f"{_in_words(answer)}."
-    notes = " ".join(_how_to_read(shown))
-    chart = draws.draws_chart(shown, name=name, title=title, description=f"{words} {notes}")
     return figure(
         "draws",
-        name,
-        chart,
-        title=title,
-        text=words,
-        notes=notes,
+        f"draws-{index}",
+        partial(draws.draws_chart, shown),
+        title=f"{wording.subject(answer)}, {sides_of(answer)}: draw by draw.",
+        text=f"{_in_words(answer)}.",
+        notes=" ".join(_how_to_read(shown)),
         page=page,
         data=_data(page, answer),
         columns=_columns(answer),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rackrate.report import comparisons
 from rackrate.report.campaign_material import MOST_FIGURES, CampaignMaterial, SweptMetric
 from rackrate.report.charts import tiers
@@ -147,18 +149,13 @@ def _figure(metric: SweptMetric) -> str:
         tiers=tuple(found),
         nominal=max(nominals, default=None),
     )
-    name = f"sweep-{metric.number}"
-    title = f"{metric.subject}: value by value."
-    words = f"{'; '.join(_course(metric, arm) for arm in metric.arms)}."
-    notes = " ".join(_how_to_read(shown))
-    chart = tiers.tiers_chart(shown, name=name, title=title, description=f"{words} {notes}")
     return figure(
         "sweep",
-        name,
-        chart,
-        title=title,
-        text=words,
-        notes=notes,
+        f"sweep-{metric.number}",
+        partial(tiers.tiers_chart, shown),
+        title=f"{metric.subject}: value by value.",
+        text=f"{'; '.join(_course(metric, arm) for arm in metric.arms)}.",
+        notes=" ".join(_how_to_read(shown)),
         page=page,
         legend=metric.arms,
         columns=by_column(

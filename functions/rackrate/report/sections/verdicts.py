@@ -15,7 +15,7 @@ from rackrate.report.sections.opening import differences_table
 from rackrate.report.values import Value, by_column
 from rackrate.verdict import wording
 from rackrate.verdict.model import Difference, Verdict, Word
-from rackrate_text.units import UNKNOWN, change, changes, percent, quantity
+from rackrate_text.units import change, changes, percent, quantity
 from rackrate_text.words import capitalized, counted, interval_title, listed
 
 _STEADINESS: Mapping[Word, str] = {
@@ -87,7 +87,7 @@ def verdict_table(page: Material, verdicts: Sequence[Verdict], *, name: str, cap
             sides=wording.heading(verdict),
             word=verdict.verdict,
             drifted=verdict.drift is not None,
-            ratio=_ratio_of(verdict),
+            ratio=comparisons.ratio_of(verdict),
             intervals=_intervals_in_words(verdict),
             cells=(
                 _intervals_cell(verdict),
@@ -114,24 +114,11 @@ def _adjusted_for(verdicts: Sequence[Verdict]) -> int:
     return len(verdicts) if any(verdict.ci_simultaneous for verdict in verdicts) else 0
 
 
-def _ratio_of(verdict: Verdict) -> intervals.Ratio | None:
-    """The drawable ratio of a verdict with its interval, or None."""
-    if verdict.ratio is None or verdict.ci_simultaneous is None:
-        return None
-    found = intervals.Ratio(verdict.ratio, verdict.ci_simultaneous, verdict.threshold)
-    return found if found.drawable else None
-
-
 def _intervals_cell(verdict: Verdict) -> str:
-    if verdict.ratio is None:
-        return UNKNOWN
-    lines = [f"<strong>{text(change(verdict.ratio))}</strong>"]
-    if verdict.ci_simultaneous:
-        lines.append(text(changes(verdict.ci_simultaneous)))
-    if verdict.stack is not None:
-        stack = changes(verdict.stack.ci_simultaneous)
-        lines.append(f"{text(stack)} for this stack's placement")
-    return f'<span class="figures-of">{"<br>".join(lines)}</span>'
+    if verdict.stack is None:
+        return comparisons.change_cell(verdict)
+    stack = text(changes(verdict.stack.ci_simultaneous))
+    return comparisons.change_cell(verdict, f"{stack} for this stack's placement")
 
 
 def _intervals_in_words(verdict: Verdict) -> str:
@@ -212,26 +199,24 @@ def explained(page: Material, verdict: Verdict, *, name: str) -> str:
 
 
 def _figure(page: Material, verdict: Verdict, name: str) -> str:
-    found = _ratio_of(verdict)
+    found = comparisons.ratio_of(verdict)
     if found is None:
         return ""
     compared = f"{wording.subject(verdict)}, {wording.heading(verdict)}"
-    words = f"{_intervals_in_words(verdict)}."
     notes = f"Band: differences below {percent(found.threshold)}, which do not matter."
     if not found.shows_one:
         notes = "0 %, which is no difference, is far out of the picture."
-    chart = intervals.interval_alone(
-        found,
-        name=f"ratio-{name}",
-        title=f"{compared}: the change with its interval.",
-        description=f"{words} {notes}",
-    )
     return figure(
         "interval",
         f"ratio-{name}",
-        chart,
+        lambda name, title, description: intervals.interval_alone(
+            found,
+            name=name,
+            title=f"{compared}: the change with its interval.",
+            description=description,
+        ),
         title="The change with its interval.",
-        text=words,
+        text=f"{_intervals_in_words(verdict)}.",
         notes=notes,
         page=page,
         columns=by_column([_columns(verdict)]),
