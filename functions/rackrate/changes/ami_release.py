@@ -62,7 +62,7 @@ class AmiRelease(Change):
             wanted = {group.name: str(value) for group in all_groups(resources)}
             return _to(wanted, resources)
 
-        return renew(self.title(value), renewal, progress, resources)
+        return renew(self.title(value), progress, resources, renewal=renewal)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the releases and the sizes of the node groups back.

@@ -10,33 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.changes.base import Change, Made, Value
-from rackrate.changes.scaling import put_back, resize_arms, sizes_before
+from rackrate.changes.renewal import renew
+from rackrate.changes.scaling import put_back, sizes_before
 from rackrate.document import Json
 from rackrate.errors import Fault
 from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.resources import Resources
-
-
-def draw_anew(title: str, count: int, progress: Json, resources: Resources) -> Made:
-    """Empty all node groups, then give each arm so many new nodes.
-
-    Args:
-        title: the step's title.
-        count: the number of nodes of each arm.
-        progress: what the last call returned; empty at the first call.
-        resources: the stack's resources.
-
-    Raises:
-        NodesUnavailable: nodes stay, or do not come.
-    """
-    coming = progress.get("coming")
-    if coming is None:
-        leaving = resize_arms(0, progress.get("leaving", {}), resources)
-        if not leaving.done:
-            return Made(False, {"leaving": leaving.progress}, f"{title}: {leaving.phase}")
-        coming = {}
-    made = resize_arms(count, coming, resources)
-    return Made(made.done, {"coming": made.progress}, f"{title}: {made.phase}")
 
 
 class NewNodes(Change):
@@ -64,7 +43,8 @@ class NewNodes(Change):
         Raises:
             NodesUnavailable: nodes stay, or do not come back.
         """
-        return draw_anew("new nodes", resources.settings.node_count, progress, resources)
+        title, count = self.title(value), self.node_count(value, resources.settings.node_count)
+        return renew(title, progress, resources, count=count)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the sizes of the node groups back."""

@@ -80,9 +80,11 @@ class InstanceType(Change):
 
     def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:
         """Empty all node groups, give them the type, then fill them again; see `renew`."""
-        return renew(
-            self.title(value), lambda: _to_type(str(value), resources), progress, resources
-        )
+
+        def renewal() -> Renewal[int]:
+            return _to_type(str(value), resources)
+
+        return renew(self.title(value), progress, resources, renewal=renewal)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the launch templates' versions and the sizes of the node groups back.

@@ -12,26 +12,22 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from rackrate.changes.base import Change, Made, Value
-from rackrate.changes.draws import draw_anew
-from rackrate.changes.scaling import put_back, sizes_before
+from rackrate.changes.base import Value
+from rackrate.changes.draws import NewNodes
 from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
 from rackrate.measure.launch_templates import instance_type_of
 from rackrate.measure.node_groups import groups_of
-from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.plan.capacity import LoadRoom, Room, addresses_per_node, faults_of_node_counts
 from rackrate.plan.faults import kind_of
 from rackrate.resources import Resources
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, NODES_PER_GROUP, quota_code
 
 
-class NodeCount(Change):
+class NodeCount(NewNodes):
     """Another number of nodes in each arm."""
 
     name = "nodes"
-    needs_nodes = False
-    seconds = DRAW_SECONDS
 
     def faults(self, values: Sequence[Value], resources: Resources) -> list[Fault]:
         """Numbers for which quotas, addresses or the placement group have no room."""
@@ -54,23 +50,6 @@ class NodeCount(Change):
     def node_count(self, value: Value | None, usual: int) -> int:
         """The step's value."""
         return value if isinstance(value, int) else usual
-
-    def before(self, resources: Resources) -> Json:
-        """The sizes of the node groups."""
-        return sizes_before(resources)
-
-    def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:
-        """Empty all node groups, then fill them with so many nodes.
-
-        Raises:
-            NodesUnavailable: a node group reports a new health issue, or its nodes take too long.
-        """
-        count = self.node_count(value, resources.settings.node_count)
-        return draw_anew(self.title(value), count, progress, resources)
-
-    def undo(self, before: Json, resources: Resources) -> Made:
-        """Put the sizes of the node groups back."""
-        return put_back(before, resources)
 
 
 def room(resources: Resources, instance_type: str | None = None) -> Room:

@@ -49,15 +49,21 @@ def all_groups(resources: Resources) -> list[NodeGroup]:
 
 
 def renew[T: (int, str)](
-    told: str, renewal: Callable[[], Renewal[T]], progress: Json, resources: Resources
+    told: str,
+    progress: Json,
+    resources: Resources,
+    *,
+    renewal: Callable[[], Renewal[T]] | None = None,
+    count: int | None = None,
 ) -> Made:
-    """Empty all node groups, update them, then fill them again.
+    """Empty all node groups, update them if asked to, then fill them again.
 
     Args:
         told: the step's title.
-        renewal: tells what they are to have, once they are empty.
         progress: what the last call returned; empty at the first call.
         resources: the stack's resources.
+        renewal: tells what they are to have, once they are empty; None leaves them as they are.
+        count: the number of nodes of each arm; by default the stack's.
 
     Raises:
         NodesUnavailable: nodes stay, or do not come back.
@@ -67,11 +73,12 @@ def renew[T: (int, str)](
         leaving = resize_arms(0, progress.get("leaving", {}), resources)
         if not leaving.done:
             return Made(False, {"leaving": leaving.progress}, f"{told}: {leaving.phase}")
-    if "coming" not in progress:
+    if renewal is not None and "coming" not in progress:
         updated = update_groups(renewal(), progress.get("updating", {}), resources)
         if not updated.done:
             return Made(False, {"updating": updated.progress}, f"{told}: {updated.phase}")
-    made = resize_arms(resources.settings.node_count, progress.get("coming", {}), resources)
+    count = resources.settings.node_count if count is None else count
+    made = resize_arms(count, progress.get("coming", {}), resources)
     return Made(made.done, {"coming": made.progress}, f"{told}: {made.phase}")
 
 
@@ -119,6 +126,4 @@ def _check(group: NodeGroup, wanted: str, update_id: str, resources: Resources) 
     """Raise ChangeFailed when EKS's update of a node group did not succeed."""
     cluster_name = resources.settings.cluster_name
     update = update_of(resources.eks, cluster_name, group.name, update_id)
-    if update.status in ("Failed", "Cancelled"):
-        said = f"the update of the node group {group.name} to {wanted} is {update.status}"
-        raise ChangeFailed("\n".join([said, *(update.errors or ("EKS reports no reason",))]))
+    update.require_no_failure(f"the node group {group.name} to {wanted}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 
-from rackrate.changes.base import Made
+from rackrate.changes.base import Change, Made, Value
 from rackrate.document import Json
-from rackrate.errors import ChangeFailed
+from rackrate.errors import ChangeFailed, Fault
 from rackrate.measure import addons
 from rackrate.measure.addons import Addon, nodes_with_it
 from rackrate.resources import Resources
 from rackrate.store import now, seconds_between
 from rackrate_text.units import duration
+from rackrate_text.words import listed
 
 #: How long EKS and the DaemonSet may take. A DaemonSet of EKS replaces its pods on a tenth of the
 #: nodes at a time.
@@ -19,6 +22,8 @@ PATIENCE_SECONDS = 25 * 60
 #: How long a step takes, at least and at most: two nodes are quick, hundreds go a tenth at a time.
 #: Only second-hand sources have figures for AWS.
 ROLL_OUT_SECONDS = (60.0, 300.0)
+#: How many values a fault names.
+_VALUES_SHOWN = 6
 
 
 def installed(name: str, resources: Resources) -> Addon:
@@ -33,17 +38,74 @@ def installed(name: str, resources: Resources) -> Addon:
     return found
 
 
-def settings_before(name: str, resources: Resources) -> Json:
-    """The version and the configuration of an add-on, for `put_back`."""
-    found = installed(name, resources)
-    return {"version": found.version, "configuration": found.configuration}
+class AddonChange(Change):
+    """A change of the settings of an add-on, which is updated in place, on the same nodes."""
 
+    needs_nodes = True
+    seconds = ROLL_OUT_SECONDS
+    addon: str
+    """The add-on's name."""
+    program: str
+    """The name of its program, for people."""
+    daemon_set: str
+    """The DaemonSet that it runs on the nodes."""
 
-def put_back(name: str, daemon_set: str, before: Json, resources: Resources) -> Made:
-    """Give an add-on its earlier version and configuration; raises as `roll_out` does."""
-    found = installed(name, resources)
-    wanted = replace(found, version=before["version"], configuration=before["configuration"])
-    return roll_out(wanted, daemon_set, {}, resources)
+    @abstractmethod
+    def offered(self, installed: Addon, resources: Resources) -> Sequence[str] | None:
+        """The values that EKS offers; None if that is not known."""
+
+    @abstractmethod
+    def refusal(self, value: Value, installed: Addon, resources: Resources) -> str:
+        """What is wrong with a value that EKS does not offer."""
+
+    @abstractmethod
+    def wanted(self, installed: Addon, value: str) -> Addon:
+        """The add-on with a value."""
+
+    def faults(self, values: Sequence[Value], resources: Resources) -> list[Fault]:
+        """Values that EKS does not offer."""
+        cluster_name = resources.settings.cluster_name
+        found = addons.describe(resources.eks, cluster_name, self.addon)
+        if found is None:
+            return [
+                Fault(
+                    f"sweep.{self.name}",
+                    f"the cluster {cluster_name} has no EKS add-on {self.addon}",
+                    f"install {self.program} as an add-on, or sweep something else",
+                )
+            ]
+        offered = self.offered(found, resources)
+        if offered is None:
+            return []
+        return [
+            Fault(
+                f"sweep.{self.name}[{index}]",
+                self.refusal(value, found, resources),
+                f"use one of {listed(offered, 'or', most=_VALUES_SHOWN)}",
+            )
+            for index, value in enumerate(values)
+            if value not in offered
+        ]
+
+    def before(self, resources: Resources) -> Json:
+        """The add-on's version and configuration."""
+        found = installed(self.addon, resources)
+        return {"version": found.version, "configuration": found.configuration}
+
+    def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:
+        """Update the add-on.
+
+        Raises:
+            ChangeFailed: EKS refuses or fails, or the nodes do not get it in time.
+        """
+        wanted = self.wanted(installed(self.addon, resources), str(value))
+        return roll_out(wanted, self.daemon_set, progress, resources)
+
+    def undo(self, before: Json, resources: Resources) -> Made:
+        """Put the version and the configuration back."""
+        found = installed(self.addon, resources)
+        wanted = replace(found, version=before["version"], configuration=before["configuration"])
+        return roll_out(wanted, self.daemon_set, {}, resources)
 
 
 def roll_out(wanted: Addon, daemon_set: str, progress: Json, resources: Resources) -> Made:
@@ -65,7 +127,8 @@ def roll_out(wanted: Addon, daemon_set: str, progress: Json, resources: Resource
     found = installed(wanted.name, resources)
     has_it = (found.version, found.configuration) == (wanted.version, wanted.configuration)
     if "update" in progress:
-        _check_update(progress["update"], wanted, resources)
+        update = addons.describe_update(eks, cluster_name, wanted.name, progress["update"])
+        update.require_no_failure(f"the add-on {wanted.name} to {wanted.version}")
     elif found.status != "UPDATING" and (not has_it or found.status == "UPDATE_FAILED"):
         update_id = addons.update(eks, cluster_name, wanted)
         progress = progress if update_id is None else {**progress, "update": update_id}
@@ -80,12 +143,3 @@ def roll_out(wanted: Addon, daemon_set: str, progress: Json, resources: Resource
         reasons = found.issues or ("EKS reports no health issue",)
         raise ChangeFailed("\n".join([f"{told} after {duration(seconds)}", *reasons]))
     return Made(False, progress, told)
-
-
-def _check_update(update_id: str, wanted: Addon, resources: Resources) -> None:
-    """Raise ChangeFailed when EKS's update did not succeed."""
-    cluster_name = resources.settings.cluster_name
-    update = addons.describe_update(resources.eks, cluster_name, wanted.name, update_id)
-    if update.status in ("Failed", "Cancelled"):
-        said = f"the update of the add-on {wanted.name} to {wanted.version} is {update.status}"
-        raise ChangeFailed("\n".join([said, *(update.errors or ("EKS reports no reason",))]))

@@ -49,6 +49,12 @@ class Update:
         """Read it from EKS's description."""
         return cls(found["status"], _reasons(found.get("errors", ()), "errorCode", "errorMessage"))
 
+    def require_no_failure(self, what: str) -> None:
+        """Raise ChangeFailed when it did not succeed; `what` says what is updated to what."""
+        if self.status in ("Failed", "Cancelled"):
+            said = f"the update of {what} is {self.status}"
+            raise ChangeFailed("\n".join([said, *(self.errors or ("EKS reports no reason",))]))
+
 
 def describe(eks: Any, cluster_name: str, name: str) -> Addon | None:
     """An add-on, or None when the cluster does not have it as an EKS add-on.
