@@ -80,8 +80,6 @@ _ROUNDING = 0.6e-6
 class Test(TimedTest, LatencyTest):
     """A request-response test; its values are the median and percentiles."""
 
-    __test__: ClassVar[bool] = False
-
     latency: ClassVar[str] = "of the time from request to response"
     latency_step: ClassVar[float] = 1e-6
 

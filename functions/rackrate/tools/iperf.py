@@ -73,8 +73,6 @@ _SHORT_REASON = 200
 class Test(TimedTest):
     """A throughput test; its value is the sender's mean over all streams."""
 
-    __test__: ClassVar[bool] = False
-
     programs: ClassVar[Mapping[str, str]] = {"iperf": "iperf"}
     details: ClassVar[tuple[Detail, ...]] = (
         SECONDS,

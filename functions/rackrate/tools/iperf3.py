@@ -79,8 +79,6 @@ _COMPLAINT = re.compile(r"^iperf3: .+$", re.MULTILINE)
 class Test(TimedTest):
     """A throughput test; its value is the receiver's mean over the whole test."""
 
-    __test__: ClassVar[bool] = False
-
     programs: ClassVar[Mapping[str, str]] = {"iperf3": "iperf3"}
     details: ClassVar[tuple[Detail, ...]] = (
         SECONDS,

@@ -72,8 +72,6 @@ _SHORT_REASON = 200
 class Test(TimedTest):
     """A request-response test; its value is the rate of the transactions."""
 
-    __test__: ClassVar[bool] = False
-
     programs: ClassVar[Mapping[str, str]] = {"netperf": "netperf", "netserver": "netperf"}
     details: ClassVar[tuple[Detail, ...]] = (
         SECONDS,

@@ -61,8 +61,6 @@ _MAY_NOT_PING = "cap_net_raw"
 class Test(TestBase):
     """A latency test; its value is the median of its round-trip times."""
 
-    __test__: ClassVar[bool] = False
-
     programs: ClassVar[Mapping[str, str]] = {"ping": "iputils-ping"}
     details: ClassVar[tuple[Detail, ...]] = (
         LOSS_RATIO,

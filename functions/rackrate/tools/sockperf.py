@@ -94,8 +94,6 @@ _UNPACED = "_seqN > m_maxSequenceNo"
 class Test(TimedTest, LatencyTest):
     """A request-response test; its values are the median and percentiles."""
 
-    __test__: ClassVar[bool] = False
-
     latency: ClassVar[str] = "of the round trip of request and response"
     latency_step: ClassVar[float] = 1e-9
 

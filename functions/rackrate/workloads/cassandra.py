@@ -148,8 +148,6 @@ class Test(TimedTest, LatencyTest, WorkloadTest):
     """A Cassandra ring under reads and writes; its values are the latency of requests, and their
     rate."""
 
-    __test__: ClassVar[bool] = False
-
     ports: ClassVar[tuple[Port, ...]] = (Port(CLIENTS), Port(PEERS))
     #: Java compiles while it starts, and on few cores many members do so at once.
     ready_seconds: ClassVar[int] = 300

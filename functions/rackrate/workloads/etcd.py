@@ -67,8 +67,6 @@ _ERRORS = re.compile(r"^Error distribution:\n\s*\[(\d{1,12})\]\s+([^\n]{1,300})"
 class Test(WorkloadTest):
     """An etcd cluster under puts; its values are the latency of commits, and their rate."""
 
-    __test__: ClassVar[bool] = False
-
     ports: ClassVar[tuple[Port, ...]] = (Port(CLIENTS), Port(PEERS))
     #: It answers with an error until the cluster has a leader.
     ready_path: ClassVar[str | None] = "/health"

@@ -70,8 +70,6 @@ class Test(TimedTest, WorkloadTest):
     """A Valkey primary with replicas under writes; its values are the latency of acknowledged
     writes, and their rate."""
 
-    __test__: ClassVar[bool] = False
-
     ports: ClassVar[tuple[Port, ...]] = (Port(PORT),)
     least_members: ClassVar[int] = 2
     most_members: ClassVar[int] = 50
