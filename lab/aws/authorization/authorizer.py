@@ -27,7 +27,7 @@ from lab.aws.account import ACCOUNT_ID, REGION, arn
 from lab.aws.api_errors import ApiError
 from lab.aws.authorization.actions import Need, Request, launch_needs, needs
 from lab.aws.authorization.audit import RECORD_FILE, Call, write_call
-from lab.aws.authorization.requests import context_of, request_of, table_key, topic_key
+from lab.aws.authorization.requests import context_of, key_needs, request_of
 from lab.aws.iam.identity import iam, sts
 from lab.aws.iam.policies import Context, Policies, UnknownOperator
 from lab.aws.iam.role_policies import policies_of
@@ -182,25 +182,8 @@ class Authorizer:
             self.require(role_arn, _located(request, group), context_of(request), caller=caller)
             if request.operation == "UpdateNodegroupVersion" and "launchTemplate" in group:
                 self._require_launch(role_arn, group["launchTemplate"]["id"], caller)
-            key = table_key(request)
-            if key is not None:
-                table, key_arn = key
-                context = {
-                    "kms:viaservice": [f"dynamodb.{REGION}.amazonaws.com"],
-                    "kms:calleraccount": [ACCOUNT_ID],
-                    "kms:encryptioncontext:aws:dynamodb:tablename": [table],
-                }
-                self.require(role_arn, [("kms:Decrypt", key_arn)], context, caller=caller)
-            key = topic_key(request)
-            if key is not None:
-                topic_arn, key_arn = key
-                context = {
-                    "kms:viaservice": [f"sns.{REGION}.amazonaws.com"],
-                    "kms:calleraccount": [ACCOUNT_ID],
-                    "kms:encryptioncontext:aws:sns:topicarn": [topic_arn],
-                }
-                both = [(action, key_arn) for action in ("kms:GenerateDataKey", "kms:Decrypt")]
-                self.require(role_arn, both, context, caller=caller)
+            needed, context = key_needs(request)
+            self.require(role_arn, needed, context, caller=caller)
         except AccessDenied as denied:
             return str(denied)
         return None

@@ -13,7 +13,8 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.sns.models import sns_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION
-from lab.aws.authorization.actions import Request
+from lab.aws.authorization.actions import Need, Request
+from lab.aws.iam.policies import Context
 from lab.aws.kms import customer_key
 
 # DynamoDB uses the table's key with the caller's permissions when it reads or writes items.
@@ -66,25 +67,29 @@ def context_of(request: Request) -> dict[str, list[str]]:
     return context
 
 
-def topic_key(request: Request) -> tuple[str, str] | None:
-    """ARN and key ARN of the topic of a message; None unless the key is customer-managed."""
-    topic_arn = request.parameters.get("TopicArn")
-    if request.service != "sns" or request.operation != "Publish" or not topic_arn:
-        return None
-    topic = sns_backends[ACCOUNT_ID][REGION].topics.get(topic_arn)
-    key_arn = customer_key(topic.kms_master_key_id) if topic else None
-    return (topic_arn, key_arn) if key_arn else None
+def key_needs(request: Request) -> tuple[list[Need], Context]:
+    """The uses of the customer-managed key of a table or a topic that a call needs, if any.
 
-
-def table_key(request: Request) -> tuple[str, str] | None:
-    """Name and key ARN of an item operation's table; None unless the key is customer-managed."""
-    name = request.parameters.get("TableName")
-    if request.service != "dynamodb" or not name:
-        return None
-    if not request.operation.endswith(_ITEM_OPERATIONS):
-        return None
-    name = name.rsplit("/", 1)[-1]
-    table = dynamodb_backends[ACCOUNT_ID][REGION].tables.get(name)
-    settings = (table.sse_specification if table else None) or {}
-    key_arn = customer_key(settings.get("KMSMasterKeyId")) if settings.get("Enabled") else None
-    return (name, key_arn) if key_arn else None
+    Returns them with their condition keys.
+    """
+    service, operation, parameters = request.service, request.operation, request.parameters
+    table_name, topic_arn = parameters.get("TableName"), parameters.get("TopicArn")
+    if service == "dynamodb" and table_name and operation.endswith(_ITEM_OPERATIONS):
+        table_name = table_name.rsplit("/", 1)[-1]
+        table = dynamodb_backends[ACCOUNT_ID][REGION].tables.get(table_name)
+        settings = (table.sse_specification if table else None) or {}
+        key_id = settings.get("KMSMasterKeyId") if settings.get("Enabled") else None
+        actions, encrypted = ["kms:Decrypt"], ("tablename", table_name)
+    elif service == "sns" and topic_arn and operation == "Publish":
+        topic = sns_backends[ACCOUNT_ID][REGION].topics.get(topic_arn)
+        key_id = topic.kms_master_key_id if topic else None
+        actions, encrypted = ["kms:GenerateDataKey", "kms:Decrypt"], ("topicarn", topic_arn)
+    else:
+        return [], {}
+    key_arn = customer_key(key_id)
+    context = {
+        "kms:viaservice": [f"{service}.{REGION}.amazonaws.com"],
+        "kms:calleraccount": [ACCOUNT_ID],
+        f"kms:encryptioncontext:aws:{service}:{encrypted[0]}": [encrypted[1]],
+    }
+    return [(action, key_arn) for action in actions] if key_arn else [], context
