@@ -29,6 +29,8 @@ _SUBRESOURCES = {
     "publicAccessBlock": "BucketPublicAccessBlock",
     "object-lock": "BucketObjectLockConfiguration",
 }
+#: The condition keys of the requests that S3 makes to KMS.
+_OF_S3 = {"kms:viaservice": [f"s3.{REGION}.amazonaws.com"], "kms:calleraccount": [ACCOUNT_ID]}
 
 
 def install(authorizer: Authorizer) -> None:
@@ -54,28 +56,25 @@ def _authorize(
     query = response.querystring
     prefix = query.get("prefix", [None])[0]
     context: dict[str, list[str]] = {"s3:prefix": [str(prefix)]} if prefix else {}
+    checks = [
+        (_needs(response, bucket, key), context),
+        (_key_needs(response, bucket, key), _OF_S3),
+        (_listing_needs(response, bucket, key), {}),
+    ]
     try:
-        authorizer.require(role_arn, _needs(response, bucket, key), context, caller=caller)
-        _require_key(authorizer, role_arn, caller, response, bucket, key)
-        _require_listing(authorizer, role_arn, caller, response, bucket, key)
+        for needed, of_request in checks:
+            authorizer.require(role_arn, needed, of_request, caller=caller)
     except AccessDenied as denied:
         if bucket and "delete" in query:
             raise BucketAccessDeniedError(bucket) from denied  # S3 reports it for each object
         raise S3ClientError("AccessDenied", str(denied)) from denied
 
 
-def _require_key(
-    authorizer: Authorizer,
-    role_arn: str,
-    caller: str,
-    response: S3Response,
-    bucket_name: str | None,
-    key_name: str | None,
-) -> None:
-    """Check that the caller may use the object's customer-managed key, as S3 does for it."""
+def _key_needs(response: S3Response, bucket_name: str | None, key_name: str | None) -> list[Need]:
+    """The uses that S3 makes, for the caller, of the object's customer-managed key, if any."""
     bucket = s3_backends[ACCOUNT_ID]["aws"].buckets.get(bucket_name or "")
     if bucket is None or key_name is None:
-        return
+        return []
     action = response.data["Action"]
     if action in ("GetObject", "GetObjectVersion") and response.method == "GET":
         stored = bucket.keys.get(key_name)
@@ -90,31 +89,20 @@ def _require_key(
         multipart = {"uploads", "uploadId"} & set(response.querystring)
         wanted = ["kms:GenerateDataKey", *(["kms:Decrypt"] if multipart else [])]
     else:
-        return
+        return []
     key_arn = customer_key(key_id)
-    if key_arn is not None:
-        context = {
-            "kms:viaservice": [f"s3.{REGION}.amazonaws.com"],
-            "kms:calleraccount": [ACCOUNT_ID],
-        }
-        authorizer.require(role_arn, [(name, key_arn) for name in wanted], context, caller=caller)
+    return [(name, key_arn) for name in wanted] if key_arn else []
 
 
-def _require_listing(
-    authorizer: Authorizer,
-    role_arn: str,
-    caller: str,
-    response: S3Response,
-    bucket_name: str | None,
-    key_name: str | None,
-) -> None:
-    """Refuse to say that an object does not exist, unless the caller may list the bucket."""
+def _listing_needs(
+    response: S3Response, bucket_name: str | None, key_name: str | None
+) -> list[Need]:
+    """S3 says that an object does not exist only to those who may list the bucket."""
     bucket = s3_backends[ACCOUNT_ID]["aws"].buckets.get(bucket_name or "")
     if bucket is None or key_name is None or key_name in bucket.keys:
-        return
-    if response.data["Action"] == "GetObject":
-        listing = [("s3:ListBucket", f"arn:aws:s3:::{bucket_name}")]
-        authorizer.require(role_arn, listing, {}, caller=caller)
+        return []
+    is_read = response.data["Action"] == "GetObject"
+    return [("s3:ListBucket", f"arn:aws:s3:::{bucket_name}")] if is_read else []
 
 
 def _access_key(response: S3Response) -> str:
