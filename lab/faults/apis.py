@@ -9,18 +9,20 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import io
-import json
 import random
 import socket
 import struct
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
-from xml.sax.saxutils import escape
 
+from moto.core.exceptions import ServiceException
+from moto.core.request import determine_request_protocol
 from moto.core.routing import get_service_router
+from moto.core.serialize import SerializationContext, get_serializer_class
 from moto.core.utils import get_service_model
 from moto.moto_server.werkzeug_app import BackendRequest
 from werkzeug.exceptions import NotFound
@@ -91,6 +93,13 @@ _STATUS_OF_CODE = {
     "TooManyRequestsException": 429,
 }
 KUBERNETES = "kubernetes"
+
+# No service's error model has every error that can be injected, and moto warns of that.
+warnings.filterwarnings("ignore", message=r"Exception\(InjectedError\)")
+
+
+class InjectedError(ServiceException):
+    """An error, by its code and message, that a fault lets a service answer with."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +213,8 @@ def call_of(environ: Environ) -> Call | None:
     model = _MODELS.get(signed, signed)
     try:
         operation, _ = get_service_router(model).match(BackendRequest(environ))
+        described = get_service_model(model)
+        protocol = determine_request_protocol(described, environ.get("CONTENT_TYPE"))
     except (NotFound, NotImplementedError):
         return None
     finally:
@@ -211,7 +222,7 @@ def call_of(environ: Environ) -> Call | None:
     return Call(
         service=_PREFIXES.get(signed, signed),
         operation=operation.name,
-        protocol=str(get_service_model(model).protocol),
+        protocol=protocol,
         access_key_id=parts[0],
         method=environ["REQUEST_METHOD"],
     )
@@ -271,32 +282,14 @@ def _refuse(
 
 def error_body(call: Call, code: str, message: str) -> tuple[bytes, dict[str, str]]:
     """An error in the form of the call's protocol, and its headers."""
-    request_id = str(uuid.uuid4())
-    headers = {"x-amzn-RequestId": request_id}
-    xml = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
-    match call.protocol:
-        case "rest-xml":
-            text = f"<Error>{xml}<RequestId>{request_id}</RequestId></Error>"
-            headers = {"x-amz-request-id": request_id}
-        case "ec2":
-            text = (
-                f"<Response><Errors><Error>{xml}</Error></Errors>"
-                f"<RequestID>{request_id}</RequestID></Response>"
-            )
-        case "query":
-            text = (
-                f"<ErrorResponse><Error><Type>Sender</Type>{xml}</Error>"
-                f"<RequestId>{request_id}</RequestId></ErrorResponse>"
-            )
-        case "rest-json":
-            headers |= {"Content-Type": "application/json", "x-amzn-ErrorType": code}
-            return json.dumps({"message": message}).encode(), headers
-        case _:
-            kind = f"com.amazonaws.{call.service}#{code}"
-            headers |= {"Content-Type": "application/x-amz-json-1.0"}
-            return json.dumps({"__type": kind, "message": message}).encode(), headers
-    headers["Content-Type"] = "text/xml"
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode(), headers
+    model = get_service_model(_MODELS.get(call.service, call.service))
+    context = SerializationContext(str(uuid.uuid4()))
+    serialize = get_serializer_class(model.service_name, call.protocol)
+    error = serialize(model.operation_model(call.operation), context).serialize(
+        InjectedError(code, message)
+    )
+    request_id = dict.fromkeys(("x-amzn-RequestId", "x-amz-request-id"), context.request_id)
+    return str(error["body"]).encode(), {**error["headers"], **request_id}
 
 
 class ConnectionCut(ConnectionError):
