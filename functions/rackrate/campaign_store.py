@@ -133,7 +133,7 @@ class CampaignStep(Step):
 
     def as_result(self) -> Step:
         """The step as in campaign.json."""
-        return Step(**{name: getattr(self, name) for name in Step.model_fields})
+        return Step.from_fields(self)
 
 
 class CampaignStore:

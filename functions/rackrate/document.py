@@ -32,6 +32,15 @@ class Document(BaseModel):
         text = value if isinstance(value, str | bytes) else json.dumps(value)
         return cls.model_validate_json(text)
 
+    @classmethod
+    def from_fields(cls, source: object, **others: Any) -> Self:
+        """Make it from what another value has under the names of its fields.
+
+        `others` are the fields that the source lacks or has in another form.
+        """
+        names = [name for name in cls.model_fields if name not in others and hasattr(source, name)]
+        return cls(**{name: getattr(source, name) for name in names}, **others)
+
     def to_json(self) -> Json:
         """The document as a JSON value."""
         return self.model_dump(mode="json", by_alias=True)

@@ -88,23 +88,14 @@ def check_plan(
         _check_size(model, pairing, list(arms.values()), tests, nodes, load_nodes, faults)
     if faults:
         raise InvalidPlan(faults)
-    return Plan(
+    return Plan.from_fields(
+        model,
         arms=tuple(arms.values()),
         baseline=baseline,
         tests=tuple(tests),
         blocks=Blocks.of(model.blocks),
-        pause_seconds=model.pause_seconds,
-        pairing=model.pairing,
-        direction=model.direction,
-        load=model.load,
-        warm_up=model.warm_up,
         compare_with=earlier,
         seed=zlib.crc32(run_id.encode()) if model.seed is None else model.seed,
-        threshold=model.threshold,
-        tolerated_loss=model.tolerated_loss,
-        if_busy=model.if_busy,
-        dry_run=model.dry_run,
-        campaign=model.campaign,
     )
 
 

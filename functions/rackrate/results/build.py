@@ -256,34 +256,15 @@ def count_trials(trials: Iterable[Trial], *, planned: int) -> TrialCounts:
         planned=planned,
         measured=measured,
         failed=planned - measured,
-        failures=tuple(
-            Failure(
-                block=trial.block,
-                arm=trial.arm,
-                test=trial.test,
-                client=trial.client,
-                server=trial.server,
-                attempt=trial.attempt,
-                reason=trial.reason or "",
-            )
-            for _, trial in lost
-        ),
-        causes=tuple(
-            LossOfTrials(cause=loss.cause, count=loss.count, where=loss.where) for loss in causes
-        ),
+        failures=tuple(Failure.from_fields(trial, reason=trial.reason or "") for _, trial in lost),
+        causes=tuple(map(LossOfTrials.from_fields, causes)),
     )
 
 
 def metrics_of(tests: Iterable[TestBase]) -> tuple[MetricOfTest, ...]:
     """The metrics of tests, with how a trial's value is computed."""
     return tuple(
-        MetricOfTest(
-            test=test.name,
-            metric=metric.name,
-            unit=metric.unit,
-            better=metric.better,
-            statistic=metric.statistic,
-        )
+        MetricOfTest.from_fields(metric, test=test.name, metric=metric.name)
         for test in tests
         for metric in test.metrics
     )
@@ -300,20 +281,7 @@ def _warm_up(trials: Sequence[Trial]) -> WarmUp:
     return WarmUp(
         measured=measured,
         failed=len(trials) - measured,
-        trials=tuple(
-            WarmUpTrial(
-                arm=trial.arm,
-                test=trial.test,
-                client=trial.client,
-                server=trial.server,
-                status=trial.status,
-                metric=trial.metric,
-                value=trial.value,
-                unit=trial.unit,
-                reason=trial.reason,
-            )
-            for trial in trials
-        ),
+        trials=tuple(map(WarmUpTrial.from_fields, trials)),
     )
 
 

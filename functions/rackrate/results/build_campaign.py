@@ -213,10 +213,7 @@ def _planned(run: Results) -> PlannedRun:
         execution_arn=run.run.execution_arn,
         plan=run.plan,
         compare_with_baseline=None,
-        metrics=tuple(
-            ComparedMetric(test=each.test, metric=each.metric, unit=each.unit, better=each.better)
-            for each in run.metrics
-        ),
+        metrics=tuple(map(ComparedMetric.from_fields, run.metrics)),
         arms=run.arms,
         placeholder_nodes=False,
         image=run.versions.image,

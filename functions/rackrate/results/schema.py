@@ -122,27 +122,21 @@ class ArmOfResults(Document):
     @classmethod
     def of(cls, arm: Arm) -> ArmOfResults:
         """The arm in the format of `rackrate.result.v1`."""
-        return cls(
-            **_in_both(arm),
+        return cls.from_fields(
+            arm,
             nodes=arm.node_names,
             node_facts=arm.nodes,
-            network=ArmNetwork(**dict(arm.network), scale=arm.network_scale),
+            network=ArmNetwork.from_fields(arm.network, scale=arm.network_scale),
         )
 
     def arm(self) -> Arm:
         """The arm again."""
-        return Arm(
-            **_in_both(self),
-            network=InstanceNetwork(**self.network.model_dump(exclude={"scale"})),
+        return Arm.from_fields(
+            self,
+            network=InstanceNetwork.from_fields(self.network),
             network_scale=self.network.scale,
             nodes=self.node_facts,
         )
-
-
-def _in_both(arm: Arm | ArmOfResults) -> dict[str, Any]:
-    """The fields that an arm has in the same form in a run and in its results."""
-    names = (Arm.model_fields.keys() & ArmOfResults.model_fields.keys()) - {"nodes", "network"}
-    return {name: getattr(arm, name) for name in names}
 
 
 def _arms_as_written(value: object) -> object:

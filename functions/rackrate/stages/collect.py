@@ -361,12 +361,8 @@ class Drafts:
     def of(self, key: TrialKey) -> Trial:
         """The draft of a trial, with the facts about its arm and the names of its nodes."""
         test, pair = self.tests[key.test], self._pairs[_client(key)]
-        return Trial(
-            block=key.block,
-            arm=key.arm,
-            test=key.test,
-            client=key.client,
-            server=key.server,
+        return Trial.from_fields(
+            key,
             round=self._item.round,
             attempt=self._attempt,
             status="failed",

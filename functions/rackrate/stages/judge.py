@@ -307,15 +307,11 @@ def facts_of(
         lost: the number of its steps without a result.
     """
     campaign = planned.campaign
-    return CampaignFacts(
+    return CampaignFacts.from_fields(
+        record,
         id=record.campaign_id,
-        kind=record.kind,
         status=campaign_status(failure, lost=lost),
-        started_at=record.started_at,
         seconds=seconds_between(record.leased_at or record.started_at, now()),
-        execution_arn=record.execution_arn,
-        lab_scale=record.lab_scale,
-        budget_dollars=record.budget_dollars,
         dollars=record.usd,
         swept=None if campaign.sweep is None else campaign.sweep.change,
         series=campaign.series,

@@ -619,13 +619,9 @@ def _arms(
             if instance is None
             else instance.bandwidth_weighting
         )
-        return Arm(
-            name=choice.name,
+        return Arm.from_fields(
+            choice,
             stack_arm=stack_arm.name,
-            client_network=choice.client_network,
-            server_network=choice.server_network,
-            via=choice.via,
-            pairs=choice.pairs,
             placement=stack_arm.placement,
             baseline=choice.name == plan.baseline,
             node_groups=stack_arm.node_groups,

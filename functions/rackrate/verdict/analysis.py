@@ -280,35 +280,18 @@ def _verdict(
     partitions = partition_pairs(side.its_arm, side.trials(test), metric.name)
     names = (side.arm, reference.arm)
     span = _span_seconds(side.evidence, names)
-    return Verdict(
+    return Verdict.from_fields(
+        found,
         test=test.name,
         metric=metric.name,
         unit=metric.unit,
         better=metric.better,
         arm=side.arm,
         baseline=called,
-        arm_median=found.arm_median,
-        baseline_median=found.baseline_median,
-        arm_mean=found.arm_mean,
-        baseline_mean=found.baseline_mean,
-        left_out=found.left_out,
-        ratio=found.ratio,
-        ci95=found.ci95,
-        ci_simultaneous=found.ci_simultaneous,
-        confidence_simultaneous=found.confidence_simultaneous,
-        verdict=found.verdict,
-        reason=found.reason,
-        blocks=found.blocks,
         pairs=Pairs(arm=found.arm_pairs, baseline=found.baseline_pairs),
         partitions=partitions,
         span_seconds=span,
-        scope=found.scope,
-        stack=found.stack,
         claim=_claim(found, names, span) + _kinds(side, reference, test, partitions),
-        more_blocks=found.more_blocks,
-        more_pairs=found.more_pairs,
-        more_runs=found.more_runs,
-        prospect=found.prospect,
         threshold=threshold,
         ceiling=ceiling(
             limit_for(side.its_arm, test),

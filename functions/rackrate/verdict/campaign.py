@@ -449,7 +449,8 @@ def _answer(
     """
     scope: AnswerScope = "the placement group" if len(draws) >= LEAST_DRAWS else "these draws"
     left_out = made - len(draws)
-    answer = Answer(
+    answer = Answer.from_fields(
+        found,
         test=shared.test,
         metric=shared.metric,
         unit=shared.unit,
@@ -457,15 +458,7 @@ def _answer(
         arm=shared.arm,
         baseline=shared.baseline.name,
         draws=tuple(
-            DrawRatio(
-                run_id=run_id,
-                ratio=verdict.ratio,
-                ci95=verdict.ci95,
-                arm_median=verdict.arm_median,
-                baseline_median=verdict.baseline_median,
-                arm_mean=verdict.arm_mean,
-                baseline_mean=verdict.baseline_mean,
-            )
+            DrawRatio.from_fields(verdict, run_id=run_id)
             for run_id, verdict in draws
             if verdict.ratio is not None
         ),
@@ -474,20 +467,8 @@ def _answer(
         baseline_median=_median(verdict.baseline_median for _, verdict in draws),
         arm_mean=_mean(v.arm_mean for _, v in draws if v.ratio is not None),
         baseline_mean=_mean(v.baseline_mean for _, v in draws if v.ratio is not None),
-        ratio=found.ratio,
-        ci95=found.ci95,
-        ci_simultaneous=found.ci_simultaneous,
-        confidence_simultaneous=found.confidence_simultaneous,
-        prediction95=found.prediction95,
-        variability=found.variability,
-        variability_at_most=found.variability_at_most,
-        trend=found.trend,
-        verdict=found.verdict,
-        reason=found.reason,
         scope=scope,
         claim="",
-        more_draws=found.more_draws,
-        prospect=found.prospect,
         threshold=threshold,
         changed=changed,
     )

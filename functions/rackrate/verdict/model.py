@@ -246,15 +246,7 @@ class Mark(Document):
     @classmethod
     def of(cls, key: TrialKey, mark: str, text: str) -> Mark:
         """A mark of a trial."""
-        return cls(
-            block=key.block,
-            arm=key.arm,
-            test=key.test,
-            client=key.client,
-            server=key.server,
-            mark=mark,
-            text=text,
-        )
+        return cls.from_fields(key, mark=mark, text=text)
 
     @property
     def key(self) -> TrialKey:
