@@ -418,7 +418,7 @@ def test_ena_express_lifts_the_limit_of_a_single_flow_and_a_weighting_that_of_th
                 assert card["unknown"] is None
                 assert (card["driver"], card["mtu"]) == ("veth", 9001)
         pods = {node.status.capacity["pods"] for node in nodes(lab)}
-        assert pods == {"31"}, "29 have addresses of the interface, and two use the node's own"
+        assert pods == {"51"}, "49 have addresses of the interface, and two use the node's own"
         scale = float(lab.status["network_scale"])
         assert "ENA Express" in json.dumps(results["verdicts"])
         # 10 Gb/s without ENA Express, which the treatment alone has; the baseline's limit is 5.
