@@ -41,8 +41,11 @@ class Answers:
     """The answers to one call, which may have been repeated."""
 
     codes: list[str] = field(default_factory=list)
-    shapes: list[frozenset[str]] = field(default_factory=list)
+    #: The fields of the answers, by the states that they tell.
+    shapes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     states: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    #: What its program had last seen of a thing's state when it made the call.
+    during: set[str] = field(default_factory=set)
 
 
 def differences(recorded: Archive, replayed: Archive) -> list[str]:
@@ -50,12 +53,12 @@ def differences(recorded: Archive, replayed: Archive) -> list[str]:
     first, second = _by_call(recorded.calls), _by_call(replayed.calls)
     found = []
     for call in sorted(first.keys() | second.keys()):
-        if call not in second:
-            found.append(f"{call}: only the archive has this call")
-        elif call not in first:
-            found.append(f"{call}: only the replay made this call")
-        else:
+        if call in first and call in second:
             found += [f"{call}: {text}" for text in _between(first[call], second[call])]
+        elif call in first and first[call].during & _seen(second):
+            found.append(f"{call}: only the archive has this call")
+        elif call in second and second[call].during & _seen(first):
+            found.append(f"{call}: only the replay made this call")
     before, after = _by_function(recorded.functions), _by_function(replayed.functions)
     for call in sorted(before.keys() | after.keys()):
         codes, again = (_without_first_refusals(each.get(call, set())) for each in (before, after))
@@ -66,30 +69,48 @@ def differences(recorded: Archive, replayed: Archive) -> list[str]:
 
 def _by_call(lines: Iterable[Line]) -> Mapping[str, Answers]:
     answers: dict[str, Answers] = defaultdict(Answers)
+    last: dict[str, str] = {}
     for line in lines:
         parameters = _constant(json.dumps(_plain(line["parameters"]), sort_keys=True))
         call = f"{line['part']}, {line['program']}: {line['service']} {line['operation']}"
-        _add(answers[f"{call} {parameters}"], line)
+        program = f"{line['part']}, {line['program']}"
+        of_call = answers[f"{call} {parameters}"]
+        of_call.during.add(last.get(program, ""))
+        states = _add(of_call, line)
+        if states:
+            last[program] = states
     return answers
 
 
-def _add(answers: Answers, line: Line) -> None:
+def _seen(answers: Mapping[str, Answers]) -> set[str]:
+    """The states that a record has. What one does in a state that passes soon, another may not."""
+    return {"", *(states for of_call in answers.values() for states in of_call.shapes)}
+
+
+def _add(answers: Answers, line: Line) -> str:
+    """Add an answer to those of its call. Returns the states that it tells."""
     error = line["error"]
     code = f"{line['status']} {_constant(error['Code'])}" if error else str(line["status"])
     if code not in answers.codes:
         answers.codes.append(code)
     if error:
-        return
-    answers.shapes.append(frozenset(_paths(line["answer"])))
+        return ""
+    states = defaultdict(list)
+    for path, value in _values(line["answer"]):
+        if _STATE.search(path) and isinstance(value, str):
+            states[path].append(value)
+    single = {path: values[0] for path, values in states.items() if len(values) == 1}
+    told = ", ".join(single.values())
+    answers.shapes[told] |= set(_paths(line["answer"]))
     history = _HISTORIES.get(line["operation"])
     if history is not None:
         items, name, state = history
         for event in reversed(line["answer"].get(items, [])):
             _follow(answers.states[_constant(str(event.get(name)))], str(event.get(state)))
-        return
-    for path, value in _values(line["answer"]):
-        if "[]" not in path and _STATE.search(path) and isinstance(value, str):
-            _follow(answers.states[path], value)
+        return ""
+    for path, value in single.items():
+        _follow(answers.states[path], value)
+    return told
 
 
 def _follow(states: list[str], state: str) -> None:
@@ -100,8 +121,8 @@ def _follow(states: list[str], state: str) -> None:
 def _between(recorded: Answers, replayed: Answers) -> Iterable[str]:
     if recorded.codes != replayed.codes:
         yield f"codes {', '.join(recorded.codes)}; in the replay {', '.join(replayed.codes)}"
-    ever, again = frozenset().union(*recorded.shapes), frozenset().union(*replayed.shapes)
-    if recorded.shapes and replayed.shapes:
+    for told in sorted(recorded.shapes.keys() & replayed.shapes.keys()):
+        ever, again = recorded.shapes[told], replayed.shapes[told]
         for path in sorted(ever - again):
             yield f"only the archive's answer has {path}"
         for path in sorted(again - ever):
