@@ -28,7 +28,6 @@ from rackrate.plan import prices
 console = Console(highlight=False, soft_wrap=True)
 #: An hour of the NAT gateway with its address and of the rest (docs/cost.md).
 OTHER_DOLLARS_PER_HOUR = 0.06
-NODES = 4
 
 
 def accept(
@@ -84,7 +83,7 @@ def _rate(script: Script) -> float:
     if None in (amounts := [known[node].usd, known[prices.CLUSTER_HOUR].usd]):
         raise Refusal(f"The price of {script.parameters['InstanceType']} in {region} is not known.")
     hour, cluster = (float(amount or 0) for amount in amounts)
-    nodes = int(script.parameters.get("NodeCount", NODES // 2)) * 2
+    nodes = int(script.parameters.get("NodeCount", 2)) * 2
     return nodes * hour + cluster + OTHER_DOLLARS_PER_HOUR
 
 
@@ -110,7 +109,7 @@ def _try(script: Script, chosen: list[str], budget: float, rate: float) -> None:
                 script.check("the budget suffices", False, f"${spent:.2f} with the part {name}")
                 break
             _do(script, name)
-            if name == "deploy" and not all(finding.passed for finding in script.findings):
+            if not all(each.passed for each in script.findings if each.part == "deploy"):
                 break
         if script.described() is not None:
             functions = observed(script)

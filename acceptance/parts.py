@@ -231,8 +231,8 @@ def sweep_instance_type(script: Script) -> None:
     """A sweep over two sizes; then an update that must find the stack as it was."""
     size = script.parameters.get("InstanceType", "c5.large")
     family = size.partition(".")[0]
-    larger = f"{family}.2xlarge" if size.endswith(".xlarge") else f"{family}.xlarge"
-    _sweep(script, "instance_type", (size, larger), "another-instance-type")
+    other = f"{family}.2xlarge" if size.endswith(".xlarge") else f"{family}.xlarge"
+    _sweep(script, "instance_type", (size, other), "another-instance-type")
     before = set(script.instances())
     script.must_deploy()
     script.check("the next sam deploy changes no node", before == set(script.instances()))
@@ -297,35 +297,50 @@ def _resources(script: Script) -> dict[str, str]:
 
 def launch(script: Script) -> None:
     """Nodes that cannot be launched: their placement group is gone when a run asks for them."""
-    ec2, group = script.client("ec2"), f"{script.stack}-launch"
-    ec2.create_placement_group(GroupName=group, Strategy="cluster")
-    try:
-        script.must_deploy(ExistingPlacementGroup=group, IdleScaleToZero="true")
-        script.rackrate("run", "--name", "acceptance-rest", *_of_plan(script))
-        script.wait(lambda: _deleted(ec2, group), "the group's last node", minutes=20)
-        shown = script.rackrate("run", "--name", "acceptance-launch", *_of_plan(script), code=1)
-        cause = f"{shown['run']['cause']} {shown['error']}"
-        script.check("the run tells why its nodes did not come", group in cause, cause)
-    finally:
-        _deleted(ec2, group)
+    group, tags = _group(script), [{"Key": "rackrate:stack", "Value": script.stack}]
+    script.client("ec2").create_placement_group(
+        GroupName=group,
+        Strategy="cluster",
+        TagSpecifications=[{"ResourceType": "placement-group", "Tags": tags}],
+    )
+    script.must_deploy(ExistingPlacementGroup=group, IdleScaleToZero="true")
+    script.rackrate("run", "--name", "acceptance-rest", *_of_plan(script))
+    script.wait(lambda: _group_is_gone(script), "the group's last node", minutes=20)
+    shown = script.rackrate("run", "--name", "acceptance-launch", *_of_plan(script), code=1)
+    cause = f"{shown['run']['cause']} {shown['error']}"
+    script.check("the run tells why its nodes did not come", group in cause, cause)
 
 
-def _deleted(ec2: Any, group: str) -> bool | None:
-    """Delete the group. None while an instance is in it."""
+def _group(script: Script) -> str:
+    return f"{script.stack}-launch"
+
+
+def _group_is_gone(script: Script) -> bool | None:
+    """Delete the placement group that `launch` made, if any. None while an instance is in it."""
+    ec2, name = script.client("ec2"), _group(script)
+    by = {"group-name": name, "tag:rackrate:stack": script.stack}
+    filters = [{"Name": key, "Values": [value]} for key, value in by.items()]
+    if not ec2.describe_placement_groups(Filters=filters)["PlacementGroups"]:
+        return True
     try:
-        ec2.delete_placement_group(GroupName=group)
+        ec2.delete_placement_group(GroupName=name)
     except ClientError as error:
-        return None if error.response["Error"]["Code"] == "InvalidPlacementGroup.InUse" else True
+        if error.response["Error"]["Code"] != "InvalidPlacementGroup.InUse":
+            raise
+        return None
     return True
 
 
 def delete(script: Script) -> None:
     """`rackrate down`, and what is left afterwards."""
     began = time.time()
-    outputs = script.outputs() if script.described() else {}
-    # `sam delete` reads the addresses of nested templates, and no endpoint's but AWS's own.
-    script.rackrate("down", "--yes", minutes=90)
+    outputs = {}
+    if script.described() is not None:
+        outputs = script.outputs()
+        # `sam delete` reads the addresses of nested templates, and no endpoint's but AWS's own.
+        script.rackrate("down", "--yes", minutes=90)
     script.check("the stack is gone", script.described() is None, f"{time.time() - began:.0f} s")
+    script.wait(lambda: _group_is_gone(script), "the group's last node", minutes=20)
     left = [arn for arn in script.left_over() if not _STAYS.search(arn)]
     script.check("nothing with the stack's tag is left", not left, left)
     prefix = f"/aws/eks/{outputs.get('ClusterName', script.stack)}"

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import ClientError
 from rackrate_cli.errors import Refusal
-from rackrate_cli.stack import session_of_environment
+from rackrate_cli.stack import describe, session_of_environment
 
 from acceptance.recording import VARIABLE, Recorder
 
@@ -136,12 +135,9 @@ class Script:
     # -- what AWS has
 
     def described(self) -> dict[str, Any] | None:
-        """The stack in CloudFormation; None when there is none."""
-        try:
-            (found,) = self.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
-        except ClientError:
-            return None
-        return dict(found)
+        """The stack in CloudFormation; None when there is none. Raises botocore's other errors."""
+        found: dict[str, Any] | None = describe(self.client("cloudformation"), self.stack)
+        return found
 
     def outputs(self) -> dict[str, str]:
         """The stack's outputs. Raises Refusal without a stack."""

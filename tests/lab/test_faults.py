@@ -103,8 +103,8 @@ def test_a_killed_program_starts_again_and_its_node_stays_ready(lab: Lab) -> Non
 
 def test_kubelets_that_start_at_the_same_time_have_directories_of_their_own(lab: Lab) -> None:
     kubelets = lab.processes("--hostname-override", name="kubelet")
-    sockets = [f"/proc/{pid}/root/var/lib/kubelet/device-plugins/kubelet.sock" for pid in kubelets]
-    inodes = inside("stat", "--format=%d:%i", *sockets).split()
+    stat = ("stat", "--format=%d:%i", f"{daemon.KUBELET_DIRECTORY}/device-plugins/kubelet.sock")
+    inodes = [inside("nsenter", "--target", str(pid), "--mount", *stat) for pid in kubelets]
     assert len(set(inodes)) == len(kubelets) >= 2
 
 

@@ -129,7 +129,7 @@ class ResourceType(ABC):
 
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> Created | None:
         """Update the resource in place. Returns None if its id and its attributes stay."""
-        raise NotImplementedError
+        raise AssertionError(f"{self.type} has no update, so {new} needs another resource")
 
     def revert(self, context: ResourceContext, new: Properties, old: Properties) -> Created | None:
         """Take an update from `old` to `new` back."""
