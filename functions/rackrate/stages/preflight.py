@@ -103,7 +103,7 @@ def serve_request(
     if changed and changes_cluster(old, properties):
         raise PreflightFailed(changed)
     looked = _Looking(ec2, quotas, patience, account=event["StackId"].split(":")[4])
-    if request.tool_image == "build" != old.get("ToolImage"):
+    if request.tool_image == "build" and old.get("ToolImage") != "build":
         changed += build_faults(looked.at_builds())
     if request.existing_cluster_name:
         return patience.ask(lambda: _existing(request, changed, looked.warnings, ec2=ec2, eks=eks))
