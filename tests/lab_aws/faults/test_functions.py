@@ -19,13 +19,15 @@ def handler(event, context):
         time.sleep(0.01)
     return "done"
 """
+# It tells its process before its first event, for a fault can strike before a handler begins.
 PATIENT = """
 import os
 import pathlib
 import time
+directory = pathlib.Path({directory!r})
+(directory / "process").write_text(str(os.getpid()))
 def handler(event, context):
-    pathlib.Path(event["process"]).write_text(str(os.getpid()))
-    while not os.path.exists(event["until"]):
+    while not (directory / "until").exists():
         time.sleep(0.01)
     return "done"
 """
@@ -61,7 +63,7 @@ def test_a_crash_spares_other_functions(lab: Lab) -> None:
 
 
 def test_a_frozen_function_times_out(lab: Lab, tmp_path: Path) -> None:
-    name = lab.function(PATIENT, Timeout=5)
+    name = lab.function(PATIENT.format(directory=str(tmp_path)), Timeout=5)
     with (
         inject_into(lab.region.endpoint_url, "function-frozen", on=name),
         ThreadPoolExecutor() as pool,
@@ -71,7 +73,7 @@ def test_a_frozen_function_times_out(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_a_frozen_function_runs_on_when_the_fault_is_taken_back(lab: Lab, tmp_path: Path) -> None:
-    name = lab.function(PATIENT, Timeout=120)
+    name = lab.function(PATIENT.format(directory=str(tmp_path)), Timeout=120)
     with ThreadPoolExecutor() as pool:
         with inject_into(lab.region.endpoint_url, "function-frozen", on=name):
             answer = freeze(lab, name, tmp_path, pool)
@@ -82,7 +84,7 @@ def test_a_frozen_function_runs_on_when_the_fault_is_taken_back(lab: Lab, tmp_pa
 def freeze(lab: Lab, name: str, directory: Path, pool: ThreadPoolExecutor) -> Future[Any]:
     """Invoke a function, and let it end once it is frozen; returns what it will answer."""
     process, until = directory / "process", directory / "until"
-    answer = pool.submit(invoke, lab, name, process=str(process), until=str(until))
+    answer = pool.submit(invoke, lab, name)
 
     def stopped() -> bool:
         number = process.read_text() if process.exists() else ""
