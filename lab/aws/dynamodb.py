@@ -1,7 +1,8 @@
-"""DynamoDB's answers as moto gives them, but one write after the other and with less work.
+"""DynamoDB's answers as moto gives them, but one request after the other and with less work.
 
 moto checks the condition of a write and then writes. Of two that write at once, both may find that
-the condition holds, which DynamoDB excludes.
+the condition holds, which DynamoDB excludes. moto also changes an item in its place, so that a
+request that copies or reads the item meanwhile fails.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithItems.html
 
 moto converts each item several times for each attribute of an answer. A run reads the states of its
@@ -16,7 +17,6 @@ import copy
 import functools
 import threading
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 from moto.core.model import StructureShape
@@ -27,9 +27,10 @@ from moto.dynamodb.models.table import Table
 from moto.dynamodb.models.utilities import bytesize
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser  # type: ignore[attr-defined]
 from moto.dynamodb.parsing.validators import ActionCountValidator, OverlappingPathsValidator
+from moto.dynamodb.responses import DynamoHandler
 
-_WRITES = ("put_item", "update_item", "delete_item", "transact_write_items")
-_writing = threading.RLock()
+_request = threading.Lock()
+_moto_action = DynamoHandler.call_action
 _moto_transaction = DynamoDBBackend.transact_write_items
 _moto_structure = JSONSerializer._serialize_type_structure
 _moto_project = Item.project
@@ -41,13 +42,9 @@ _SURELY_SMALL = 400_000
 
 
 def install() -> None:
-    """Let writes wait for each other, and shorten how moto projects and answers items."""
-    if DynamoDBBackend.transact_write_items is _moto_transaction:
-        DynamoDBBackend.transact_write_items = _transact  # type: ignore[method-assign]
-    for name in _WRITES:
-        write = getattr(DynamoDBBackend, name)
-        if not hasattr(write, "__wrapped__"):
-            setattr(DynamoDBBackend, name, _one_at_a_time(write))
+    """Let requests wait for each other, and shorten how moto projects and answers items."""
+    DynamoDBBackend.transact_write_items = _transact  # type: ignore[method-assign]
+    DynamoHandler.call_action = _one_at_a_time  # type: ignore[method-assign]
     JSONSerializer._serialize_type_structure = _structure  # type: ignore[method-assign, assignment]
     Item.project = _project  # type: ignore[method-assign]
     LimitedSizeDict.__setitem__ = _set  # type: ignore[method-assign]
@@ -56,19 +53,14 @@ def install() -> None:
         validator.traverse = _check_once
 
 
-def _one_at_a_time(write: Callable[..., Any]) -> Callable[..., Any]:
-    """A write that begins when the one before has ended."""
-
-    @functools.wraps(write)
-    def waits(*args: Any, **kwargs: Any) -> Any:
-        with _writing:
-            return write(*args, **kwargs)
-
-    return waits
+def _one_at_a_time(self: DynamoHandler) -> Any:
+    """Answer a request, up to the text of its response, when the one before has its response."""
+    with _request:
+        return _moto_action(self)
 
 
 def _transact(self: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
-    """Write all items or none; `install` lets no other write happen meanwhile.
+    """Write all items or none; `install` lets no other request happen meanwhile.
 
     A put leaves the item in whose place it writes as it is. So to undo puts, it is enough to know
     which items there were.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -155,6 +156,30 @@ def test_of_many_that_write_at_once_if_nobody_has_only_one_writes(table: Table) 
     with ThreadPoolExecutor(writers) as pool:
         for number in range(rounds):
             assert sum(pool.map(write, [f"key-{number}"] * writers)) == 1
+
+
+def test_many_can_change_an_item_at_once(table: Table) -> None:
+    key = {"pk": {"S": "shared"}}
+    before = sys.getswitchinterval()
+
+    def add(number: int) -> None:
+        table.client.update_item(
+            TableName=table.name,
+            Key=key,
+            UpdateExpression="SET #name = :one",
+            ExpressionAttributeNames={"#name": f"a{number}"},
+            ExpressionAttributeValues={":one": {"N": "1"}},
+        )
+
+    sys.setswitchinterval(1e-6)  # threads interrupt each other within a request
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(add, range(200)))
+    finally:
+        sys.setswitchinterval(before)
+    item = plain(table.client.get_item(TableName=table.name, Key=key)["Item"])
+    table.client.delete_item(TableName=table.name, Key=key)
+    assert len(item) == 1 + 200
 
 
 def test_an_item_may_have_400_kb_in_all_and_no_more(table: Table) -> None:
