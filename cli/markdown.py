@@ -1,55 +1,62 @@
 """A run as Markdown, for a comment on a pull request or a job's summary. Pure.
 
-Names and causes come from plans and tools, so every one is escaped: none becomes a link, a mention
-or markup.
+Names and causes come from plans and tools, so they stand in code spans. Elsewhere GitHub makes
+links and mentions of addresses, names and hashes, also of those that are escaped.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 from rackrate_text.printable import printable
-from rackrate_text.units import change, changes, shift
+from rackrate_text.units import UNKNOWN, change, changes, shift
 
 from .failures import RunFailure
 from .results import Results, Verdict
 from .verdict import by_comparison, drifts, interval_head, marked_word, scope_line
 
 _SIGNS = {"better": "▲", "worse": "▼", "no meaningful difference": "=", "inconclusive": "?"}
-# What Markdown or a forge gives a meaning.
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~@&])")
+#: A comment on GitHub has at most 65 536 characters, and so many bytes are no more characters.
+_MOST_BYTES = 64_000
+_MOST_CHARACTERS_OF_TEXT = 1000
 
 
 def markdown(run_id: str, results: Results, failure: RunFailure | None = None) -> bytes:
-    """The run as a section with a table, in UTF-8.
+    """The run as a section with a table, in UTF-8. It fits into a comment on GitHub.
 
     Args:
         run_id: names the section.
         results: the run's results.
         failure: why it failed, or None if it did not.
     """
-    parts = [f"### rackrate: {_escaped(run_id)}"]
+    parts = [f"### rackrate: {_code(run_id)}"]
     if failure is not None:
-        parts.append(f"**{_escaped(failure.error)}**: {_escaped(failure.cause)}")
+        parts.append(f"**{_code(failure.error)}**: {_code(failure.cause)}")
     parts += _tables(results)
     if results.lab_scale is not None:
         parts.append(
             f"⚠ **Lab run.** Network scaled by {results.lab_scale:g}: figures are not EC2's."
         )
-    causes = "".join(f"\n- {_escaped(cause.of_trials)}" for cause in results.causes)
+    causes = "".join(f"\n- {_code(cause.of_trials)}" for cause in results.causes)
     parts.append(f"{results.measured} of {results.planned} trials measured.{causes}")
-    parts += [f"⚠ {_escaped(warning)}" for warning in results.warnings]
-    return ("\n\n".join(parts) + "\n").encode()
+    parts += [f"⚠ {_code(warning)}" for warning in results.warnings]
+    lines = "\n\n".join(parts).split("\n")
+    sizes = accumulate(len(f"{line}\n".encode()) for line in lines)
+    kept = sum(size <= _MOST_BYTES for size in sizes)
+    if left := len(lines) - kept:
+        lines[kept:] = ["", f"⚠ {left} more lines are left out; `rackrate show` prints them."]
+    return ("\n".join(lines) + "\n").encode()
 
 
 def _tables(results: Results) -> list[str]:
     found: list[str] = []
     for family in (results.verdicts, results.regressions):
         for verdicts in by_comparison(family):
-            found += [_escaped(scope_line(results, verdicts)), _table(verdicts, family)]
-            found += [f"⚠ {_escaped(drift)}" for drift in drifts(verdicts)]
-    return found or [_escaped(results.conclusion)]
+            found += [_code(scope_line(results, verdicts)), _table(verdicts, family)]
+            found += [f"⚠ {_code(drift)}" for drift in drifts(verdicts)]
+    return found or [_code(results.conclusion)]
 
 
 def _table(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
@@ -59,11 +66,11 @@ def _table(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
         ["---"] * 5,
         *(
             [
-                _escaped(verdict.name),
+                _cell(verdict.name),
                 f"**{change(verdict.ratio)}**",
-                shift(verdict.baseline_level, verdict.arm_level, verdict.unit),
+                _cell(shift(verdict.baseline_level, verdict.arm_level, verdict.unit)),
                 changes(verdict.interval),
-                _sign(verdict) + _escaped(marked_word(verdict)),
+                _sign(verdict) + _cell(marked_word(verdict)),
             ]
             for verdict in verdicts
         ),
@@ -76,6 +83,16 @@ def _sign(verdict: Verdict) -> str:
     return "" if sign is None else f"{sign} "
 
 
-def _escaped(text: str) -> str:
-    """Text on one line in which nothing is markup."""
-    return _MARKUP.sub(r"\\\1", " ".join(printable(text).split()))
+def _code(text: str) -> str:
+    """Text on one line as a code span (GitHub Flavored Markdown, 6.1). A long text is cut."""
+    line = " ".join(printable(text).split()) or UNKNOWN
+    if (left := len(line) - _MOST_CHARACTERS_OF_TEXT) > 0:
+        line = f"{line[:_MOST_CHARACTERS_OF_TEXT]} … {left} more characters"
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    pad = " " if line[0] == "`" or line[-1] == "`" else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def _cell(text: str) -> str:
+    """The same in a table, whose cells end at a pipe even in code."""
+    return _code(text).replace("|", "\\|")

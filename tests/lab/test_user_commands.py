@@ -174,7 +174,7 @@ def test_the_action_measures_and_summarizes_and_fails_with_what_is_required(
     assert done.returncode == 1, done.stdout + done.stderr
     assert 'The requirement "tcp-1 worse" is not met' in done.stdout
     summary = (tmp_path / "summary").read_text("utf-8")
-    assert "| tcp-1 throughput | **" in summary
+    assert "| `tcp-1 throughput` | **" in summary
     outputs = dict(
         line.split("=", 1) for line in (tmp_path / "output").read_text("utf-8").splitlines()
     )
