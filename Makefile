@@ -217,6 +217,7 @@ pictures: setup ## Take the README's pictures of the page that make demo left (R
 lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer versions
 	$(compile) --group dev $(LOCK) -o requirements/dev.txt
 	$(compile) --universal --group aws -c requirements/dev.txt -o requirements/aws.txt
+	$(compile_for_any) --universal --python-version 3.12 --group action -c requirements/dev.txt -o requirements/action.txt
 	$(compile) --group functions -c requirements/dev.txt -o functions/requirements.txt
 	$(compile) --group report -c requirements/dev.txt -o packages/report/requirements.txt
 	$(compile) --group go $(LOCK) -o requirements/go.txt

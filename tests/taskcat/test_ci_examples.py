@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from typing import Any
 
 import pytest
@@ -117,3 +118,25 @@ def test_the_action_gives_its_script_every_input_that_it_reads() -> None:
 
 def test_the_page_on_ci_names_every_input_of_the_action() -> None:
     assert not [name for name in ACTION["inputs"] if f"`{name}`" not in PAGE]
+
+
+def test_the_action_installs_only_what_its_lock_names_by_hash() -> None:
+    (install, *_) = ACTION["runs"]["steps"]
+    commands = [line for line in install["run"].splitlines() if " install " in line]
+    for command in commands:
+        by_hash = "--require-hashes" in command and "--only-binary :all:" in command
+        assert by_hash or {"--no-deps", "--no-build-isolation", "--no-index"} <= set(
+            command.split()
+        )
+    assert len(commands) == 2
+    lock = (ROOT / "requirements" / "action.txt").read_text("utf-8")
+    names = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    needed = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    assert {re.split(r"[\[<>=]", each)[0] for each in needed} <= names
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+def test_no_example_uses_an_action_of_a_branch(page: str) -> None:
+    used = re.findall(r"uses: (\S+)@(\S+)", (ROOT / page).read_text("utf-8"))
+    assert not [name for name, ref in used if not re.fullmatch(r"v[\dX.YZ]+|[0-9a-f]{40}", ref)]
