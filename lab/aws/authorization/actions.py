@@ -46,7 +46,23 @@ def needs(request: Request) -> list[Need]:
     resource allows.
     """
     derive = _SERVICES.get(request.service)
-    return list(derive(request)) if derive else [(request.action, "*")]
+    if derive is None:
+        return [(request.action, "*")]
+    return [need for part in parts_of(request) for need in derive(part)]
+
+
+def parts_of(request: Request) -> list[Request]:
+    """The calls that IAM checks one by one: the parts of DynamoDB's transaction, or the request.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
+    """
+    if request.operation not in ("TransactWriteItems", "TransactGetItems"):
+        return [request]
+    return [
+        Request(request.service, _TRANSACTION[kind], part)
+        for item in request.parameters.get("TransactItems", [])
+        for kind, part in item.items()
+    ]
 
 
 def _as_arn(name: str, service: str, kind: str) -> str:
@@ -64,11 +80,7 @@ _TRANSACTION = {
 
 def _dynamodb(request: Request) -> Iterator[Need]:
     parameters = request.parameters
-    if request.operation in ("TransactWriteItems", "TransactGetItems"):
-        for item in parameters.get("TransactItems", []):
-            for kind, what in item.items():
-                yield f"dynamodb:{_TRANSACTION[kind]}", _table(what["TableName"])
-    elif request.operation in ("BatchGetItem", "BatchWriteItem"):
+    if request.operation in ("BatchGetItem", "BatchWriteItem"):
         for table in parameters.get("RequestItems", {}):
             yield request.action, _table(table)
     elif parameters.get("IndexName"):

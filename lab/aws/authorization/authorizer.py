@@ -25,7 +25,7 @@ from moto.iam.exceptions import NotFoundException
 from lab.aws import cloud_trail
 from lab.aws.account import ACCOUNT_ID, REGION, arn
 from lab.aws.api_errors import ApiError
-from lab.aws.authorization.actions import Need, Request, launch_needs, needs
+from lab.aws.authorization.actions import Need, Request, launch_needs, needs, parts_of
 from lab.aws.authorization.audit import RECORD_FILE, Call, write_call
 from lab.aws.authorization.requests import context_of, key_needs, request_of
 from lab.aws.iam.identity import iam, sts
@@ -179,7 +179,8 @@ class Authorizer:
             )
         try:
             group = self._group_of(request)
-            self.require(role_arn, _located(request, group), context_of(request), caller=caller)
+            for part in parts_of(request):
+                self.require(role_arn, _located(part, group), context_of(part), caller=caller)
             if request.operation == "UpdateNodegroupVersion" and "launchTemplate" in group:
                 self._require_launch(role_arn, group["launchTemplate"]["id"], caller)
             needed, context = key_needs(request)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moto.core.parse import PROTOCOL_PARSERS
@@ -10,10 +11,12 @@ from moto.core.request import determine_request_protocol
 from moto.core.responses import BaseResponse
 from moto.core.utils import get_service_model
 from moto.dynamodb.models import dynamodb_backends
+from moto.dynamodb.parsing.key_condition_expression import parse_expression
 from moto.sns.models import sns_backends
+from werkzeug.exceptions import HTTPException
 
 from lab.aws.account import ACCOUNT_ID, REGION
-from lab.aws.authorization.actions import Need, Request
+from lab.aws.authorization.actions import Need, Parameters, Request
 from lab.aws.iam.policies import Context
 from lab.aws.kms import customer_key
 
@@ -61,10 +64,48 @@ def context_of(request: Request) -> dict[str, list[str]]:
     context = {f"aws:requesttag/{key}".lower(): [str(value)] for key, value in tags.items()}
     if tags:
         context["aws:tagkeys"] = list(tags)
+    if request.service == "dynamodb":
+        # moto refuses a request that it cannot read, or whose table does not exist, by itself.
+        with contextlib.suppress(HTTPException):
+            context |= _of_items(request.parameters)
     # EKS tells which access policy is associated or taken away.
     if request.service == "eks" and request.parameters.get("policyArn"):
         context["eks:policyarn"] = [str(request.parameters["policyArn"])]
     return context
+
+
+def _of_items(parameters: Parameters) -> dict[str, list[str]]:
+    """DynamoDB's keys on items: their partition keys, and the attributes of an item that is put.
+
+    Of the attributes in expressions, only those that `ExpressionAttributeNames` names are known.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+    """
+    names = parameters.get("ExpressionAttributeNames", {})
+    values = parameters.get("ExpressionAttributeValues", {})
+    partitions: list[str] = []
+    for table, part in _of_tables(parameters):
+        schema = dynamodb_backends[ACCOUNT_ID][REGION].get_schema(table, part.get("IndexName"))
+        if condition := part.get("KeyConditionExpression"):
+            keys = dict(parse_expression(condition, values, names, schema)[0])
+        else:
+            keys = part.get("Item") or part["Key"]
+        partitions += keys.get(schema[0]["AttributeName"], {}).values()
+    context = {"dynamodb:leadingkeys": partitions} if partitions else {}
+    if "Item" in parameters:
+        context["dynamodb:attributes"] = [*parameters["Item"], *names.values()]
+    return context
+
+
+def _of_tables(parameters: Parameters) -> Iterator[tuple[str, Parameters]]:
+    """The parts of a request to DynamoDB that have an item, a key or a condition on one."""
+    for table, asked in parameters.get("RequestItems", {}).items():
+        if "Keys" in asked:  # BatchGetItem
+            parts = [{"Key": key} for key in asked["Keys"]]
+        else:  # BatchWriteItem
+            parts = [part for write in asked for part in write.values()]
+        yield from ((table, part) for part in parts)
+    if not parameters.keys().isdisjoint(("Item", "Key", "KeyConditionExpression")):
+        yield parameters["TableName"], parameters
 
 
 def key_needs(request: Request) -> tuple[list[Need], Context]:

@@ -151,8 +151,8 @@ def _operator_holds(operator: str, key: str, wanted: list[str], context: Context
     if compare is None:
         raise UnknownOperator(f"condition operator {operator} is not evaluated by the lab")
     if known is None:
-        # An absent key satisfies negated operators, IfExists, and ForAllValues.
-        return optional or negated or quantifier == "ForAllValues"
+        # An absent key satisfies negated operators, IfExists, and ForAllValues; never ForAnyValue.
+        return optional or quantifier == "ForAllValues" or (negated and not quantifier)
     filled = [_filled(item, context) for item in wanted]
     matches = [any(compare(item, value) for item in filled) != negated for value in known]
     if quantifier == "ForAnyValue":

@@ -59,6 +59,8 @@ def test_actions_and_resources_match_as_iam_matches_them(
         ({"ForAllValues:StringEquals": {"aws:TagKeys": ["a", "b"]}}, True),
         ({"ForAllValues:StringEquals": {"aws:TagKeys": ["a"]}}, False),
         ({"ForAnyValue:StringEquals": {"aws:TagKeys": ["a"]}}, True),
+        ({"ForAllValues:StringLike": {"aws:Absent": "x"}}, True),
+        ({"ForAnyValue:StringNotLike": {"aws:Absent": "x"}}, False),
         ({"Bool": {"aws:SecureTransport": False}}, False),
         ({"StringLike": {"aws:RequestedRegion": "eu-*", "aws:Absent": "x"}}, False),
     ],
