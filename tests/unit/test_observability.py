@@ -294,3 +294,21 @@ def test_grafanas_variables_find_the_state_machine_and_the_functions_of_a_stack(
         assert chosen("state_machine", stack_name, values) == [values["StateMachineArn"]]
         assert chosen("function", stack_name, values) == values["FunctionNames"]
     assert chosen("function", "hous", VALUES) == chosen("state_machine", "hous", VALUES) == []
+
+
+def test_no_log_has_the_outputs_of_executions_or_the_events_of_functions():
+    """Both contain links with which anybody can read a page (docs/security.md)."""
+    nodes = [
+        node
+        for path in (ROOT / "templates").glob("*.yaml")
+        for node in walk(load(path))
+        if isinstance(node, dict)
+    ]
+    machines = [node for node in nodes if node.get("Type") == "AWS::Serverless::StateMachine"]
+    assert machines
+    assert not [m for m in machines if m["Properties"]["Logging"]["IncludeExecutionData"]]
+    variables = {name for node in nodes for name in node.get("Variables", ())}
+    events = {"POWERTOOLS_LOGGER_LOG_EVENT", "POWERTOOLS_DEV"}
+    assert "POWERTOOLS_LOG_LEVEL" in variables and not variables & events
+    handlers = [path.read_text() for path in (ROOT / "functions" / "handlers").glob("*.py")]
+    assert not [text for text in handlers if "log_event" in text]

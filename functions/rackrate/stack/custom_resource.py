@@ -6,6 +6,7 @@ Source: AWS CloudFormation user guide, "Custom resource request and response ref
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +20,8 @@ from rackrate.document import Json
 from rackrate.errors import AwsUnavailable, ClusterUnreachable, Throttled, translated
 
 logger = Logger(child=True)
+# urllib3 warns of each retry with the whole URL, and CloudFormation's is signed.
+logging.getLogger("urllib3").setLevel(logging.ERROR)
 
 #: The physical id of a resource whose creation failed. Its deletion does nothing.
 NOTHING = "nothing"
@@ -31,6 +34,7 @@ _RESERVE_SECONDS = 10.0
 _MARGIN_SECONDS = 2.0
 #: The first and the longest pause before a request is handled again.
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 15.0
+_RETRIES = urllib3.Retry(4, backoff_factor=0.5, status_forcelist=(500, 502, 503, 504))
 
 
 class Context(Protocol):
@@ -163,14 +167,18 @@ def respond(
     if room < 0:
         raise ValueError(f"the attributes are {-room} bytes longer than CloudFormation takes")
     body["Reason"] = _fitting("" if answer else error or "unknown", room)
-    response = urllib3.request(
-        "PUT",
-        event["ResponseURL"],
-        body=json.dumps(body),
-        headers={"Content-Type": ""},  # the URL is signed for an empty one
-        timeout=10,
-        retries=urllib3.Retry(4, backoff_factor=0.5, status_forcelist=(500, 502, 503, 504)),
-    )
+    try:
+        response = urllib3.request(
+            "PUT",
+            event["ResponseURL"],
+            body=json.dumps(body),
+            headers={"Content-Type": ""},  # the URL is signed for an empty one
+            timeout=10,
+            retries=_RETRIES,
+        )
+    except urllib3.exceptions.HTTPError as error:
+        # Its text has the URL, with which anybody can answer.
+        raise RuntimeError(f"CloudFormation's URL: {type(error).__name__}") from None
     if response.status >= 400:
         raise RuntimeError(f"CloudFormation's URL answered {response.status}")
 

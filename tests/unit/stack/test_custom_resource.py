@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+import traceback
 
 import pytest
+import urllib3
 from botocore.exceptions import ClientError, EndpointConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,3 +153,15 @@ def test_attributes_that_do_not_fit_are_an_error_and_not_a_broken_answer():
         respond(
             request("Create", {}, ResponseURL="http://x"), answer=Answer("a", {"b": "c" * 5000})
         )
+
+
+def test_no_log_and_no_error_has_the_url_with_which_anybody_can_answer(caplog, monkeypatch):
+    """CloudFormation signs it, and takes whatever comes by it as the answer."""
+    monkeypatch.setattr(custom_resource, "_RETRIES", urllib3.Retry(1))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/answer?Signature=secret"
+    event = request("Create", {}, ResponseURL=url)
+    with caplog.at_level("DEBUG"), pytest.raises(RuntimeError) as caught:
+        serve(event, Context(), lambda request: Answer("id"))
+    logged = " ".join(f"{record.getMessage()} {vars(record)}" for record in caplog.records)
+    assert "secret" not in logged + "".join(traceback.format_exception(caught.value))

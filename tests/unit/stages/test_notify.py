@@ -11,6 +11,7 @@ from rackrate.results.build import RunFailure
 from rackrate.stages.finish import finish
 from rackrate.stages.notify import Post, notify
 from tests.unit.given import Given
+from tests.unit.stack.custom_resources import Context
 from tests.unit.stages.runs import ARN, RUN
 
 RUNS = "arn:aws:states:us-east-1:123456789012:stateMachine:house-benchmark"
@@ -147,6 +148,22 @@ def test_a_good_run_sends_its_sentence_a_line_for_each_comparison_and_the_page(
     assert told[:3] == ["It is better.", "", "rtt +1 %"]
     assert "The page: https://bucket/report.html?signed" in told
     assert topic.sent[0]["Subject"] == f"house: run {RUN} succeeded"
+
+
+def test_no_log_has_the_page_s_link(plan, store, topic, monkeypatch, caplog):
+    """Whoever may read the log would get the page with it."""
+    from handlers import notify as function
+
+    plan()
+    store.finish_run(RUN, "succeeded")
+    post = Post("house", CAMPAIGNS, TOPIC, store, CampaignStore(store), topic)
+    monkeypatch.setattr(function, "_post", lambda: post)
+    detail = {"name": RUN, "stateMachineArn": RUNS, "status": "SUCCEEDED", "input": "{}"}
+    with caplog.at_level("INFO"):
+        function.handler({"detail": {**detail, "output": json.dumps(OUTPUT)}}, Context())
+    assert "signed" in topic.sent[0]["Message"]
+    logged = " ".join(str(vars(record)) for record in caplog.records)
+    assert RUN in logged and "signed" not in logged
 
 
 def test_a_run_whose_output_is_too_large_for_an_event_sends_its_sentence(plan, store, end):
