@@ -36,7 +36,10 @@ def _roles(path: Path) -> Iterator[tuple[str, ...]]:
     for name, resource in sorted(resources.items()):
         kind, properties = resource["Type"], resource["Properties"]
         if kind == "AWS::IAM::Role":
-            yield from _rows(f"`{name}`", _trusted(properties), _statements(properties))
+            own = {"Ref": name}
+            apart = [p for r in resources.values() if (p := r["Properties"]).get("RoleName") == own]
+            documents = [*_statements(properties), *apart]
+            yield from _rows(f"`{name}`", _trusted(properties), documents)
         elif kind == "AWS::IAM::ManagedPolicy":
             users = [
                 f"`{role}`"

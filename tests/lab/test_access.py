@@ -225,6 +225,21 @@ def test_the_bootstrap_function_is_an_administrator_only_while_it_works(lab: Lab
     assert_nobody_administers(lab)
 
 
+def test_the_schedule_takes_away_what_a_bootstrap_left_and_nothing_of_one_at_work(lab: Lab) -> None:
+    cluster, role = lab.outputs["ClusterName"], role_of(lab, "BootstrapFunction")
+    lab.aws("eks").associate_access_policy(
+        clusterName=cluster,
+        principalArn=role,
+        policyArn="arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+        accessScope={"type": "cluster"},
+    )
+    bootstrap(lab, {"detail-type": "Scheduled Event"})
+    found = lab.aws("eks").list_associated_access_policies(clusterName=cluster, principalArn=role)
+    assert found["associatedAccessPolicies"], "it is as new as that of a function at work"
+    bootstrap(lab, {"RequestType": "Heal"})
+    assert_nobody_administers(lab)
+
+
 def test_who_may_invoke_the_bootstrap_function_cannot_make_it_work_for_others(lab: Lab) -> None:
     lab.core.create_namespace({"metadata": {"name": "theirs"}})
     try:

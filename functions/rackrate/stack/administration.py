@@ -1,16 +1,25 @@
 """The right to administer a cluster, held only while it is needed.
 
 Only an administrator can create namespaces and grant roles. So the bootstrap function associates
-EKS's administrator policy with its own access entry, does its work, and gives the policy back.
-IAM lets it do so for this entry and this policy only (`templates/access.yaml`).
+EKS's administrator policy with its own access entry, does its work, and gives the policy back. A
+schedule takes away what a function has left that Lambda ended. IAM lets it do so for this entry and
+this policy only (`templates/access.yaml`).
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from aws_lambda_powertools import Logger
+
 from rackrate.stack.patience import Patience
+
+logger = Logger(child=True)
+
+#: The longest time of any function of Lambda.
+_LONGEST = datetime.timedelta(minutes=15)
 
 
 class Administration(Protocol):
@@ -51,3 +60,21 @@ class AccessPolicy:
             self._patience.ask(lambda: self._eks.disassociate_access_policy(**self._entry))
         except self._eks.exceptions.ResourceNotFoundException:
             return
+
+    def give_back_forgotten(self) -> None:
+        """Remove the policy if no function can be at work that took it."""
+        entry = {name: self._entry[name] for name in ("clusterName", "principalArn")}
+        pages = self._eks.get_paginator("list_associated_access_policies").paginate(**entry)
+        ended = datetime.datetime.now(datetime.UTC) - _LONGEST
+        try:
+            forgotten = [
+                policy
+                for page in pages
+                for policy in page["associatedAccessPolicies"]
+                if policy["policyArn"] == self._entry["policyArn"] and policy["modifiedAt"] < ended
+            ]
+        except self._eks.exceptions.ResourceNotFoundException:
+            return
+        if forgotten:
+            logger.warning("took away the right that a function had left")
+            self.give_back()

@@ -62,6 +62,8 @@ def serve(
     event: Mapping[str, Any],
     context: Context,
     meet: Callable[[Mapping[str, Any]], Answer | None],
+    *,
+    last_seconds: float = _RESERVE_SECONDS + _MARGIN_SECONDS,
 ) -> None:
     """Handle a request and answer it, even if it fails or the function's time runs out.
 
@@ -83,14 +85,14 @@ def serve(
             logger.error("the function's time is up")
             respond(event, error="the function ran out of time; its log says how far it came")
 
-    seconds = context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
-    timer = threading.Timer(max(seconds, 0), too_late)
+    seconds = context.get_remaining_time_in_millis() / 1000
+    timer = threading.Timer(max(seconds - _RESERVE_SECONDS, 0), too_late)
     timer.daemon = True
     timer.start()
     answer: Answer | None = None
     error: str | None = None
     try:
-        answer = _met(event, meet, time.monotonic() + seconds - _MARGIN_SECONDS)
+        answer = _met(event, meet, time.monotonic() + seconds - last_seconds)
     except Exception as failure:
         # Answer in any case; otherwise CloudFormation waits until ServiceTimeout.
         logger.exception("the request could not be met")

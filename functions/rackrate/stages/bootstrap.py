@@ -19,6 +19,7 @@ from rackrate.measure.obstacles import GaveUp
 from rackrate.stack import tenancy
 from rackrate.stack.administration import Administration
 from rackrate.stack.custom_resource import NOTHING, Answer
+from rackrate.stack.time_limit import OutOfTime, time_limit
 from rackrate.store import Store
 
 Json = dict[str, Any]
@@ -39,6 +40,12 @@ _PAUSE_SECONDS = 3.0
 #: How often a run has its namespace and its rights made again. Whoever deletes them more often does
 #: so on purpose.
 MOST_HEALS = 3
+#: How long a run waits for its namespace. A stack's deletion first deletes what can ask for this,
+#: and takes longer until it deletes the namespace.
+HEAL_SECONDS = 60.0
+#: The end of the function's time, in which it gives the right back, which may take three tries
+#: (`aws.session`), and answers.
+RESERVE_SECONDS = 60.0
 #: The longest namespace of a stack has 58 characters (template.yaml).
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,56}[a-z0-9])?")
 
@@ -284,25 +291,29 @@ def _administer(
     administration: Administration,
     seconds: float,
 ) -> None:
-    """Work as an administrator of the cluster, and be none afterwards."""
-    deadline = time.monotonic() + seconds
-    cluster: Cluster | None = None
+    """Work as an administrator of the cluster for some time at most, and be none afterwards.
+
+    The right is given back in any case: an earlier call that was ended may have left it.
+    """
+    deadline = time.monotonic() + seconds - _PAUSE_SECONDS
+    failure: Exception = ClusterUnreachable("the cluster or AWS is too slow to prepare the cluster")
     try:
-        while True:
-            try:
-                cluster = connect()
-                if cluster is not None:
-                    # Again in each attempt, because another call may have given it back.
-                    administration.take()
-                work(cluster, deadline - time.monotonic())
-                return
-            except (ClusterUnreachable, Throttled):
-                if time.monotonic() + _PAUSE_SECONDS > deadline:
-                    raise
-                time.sleep(_PAUSE_SECONDS)
+        with time_limit(seconds):
+            while True:
+                try:
+                    cluster = connect()
+                    if cluster is not None:
+                        # Again in each attempt, because another call may have given it back.
+                        administration.take()
+                    work(cluster, deadline - time.monotonic())
+                    return
+                except (ClusterUnreachable, Throttled) as error:
+                    failure = error
+                    time.sleep(_PAUSE_SECONDS)
+    except OutOfTime:
+        raise failure from None
     finally:
-        if cluster is not None:
-            administration.give_back()
+        administration.give_back()
 
 
 def _former(tenant: Tenant, physical_id: str) -> Tenant:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
+import datetime
+import threading
+import time
 
 import pytest
 
 from rackrate.errors import ClusterUnreachable
 from rackrate.measure import manifests
+from rackrate.stack import custom_resource
+from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import NOTHING
 from rackrate.stages import bootstrap
 from tests.unit.measure.fake_cluster import FakeCluster
 from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request
+from tests.waiting import HUNG_SECONDS
 
 NAMESPACE = "/api/v1/namespaces/bench"
 
@@ -328,6 +334,133 @@ def test_the_right_to_administer_is_given_back_also_after_a_failure(empty, monke
     assert rights.taken > 1 and rights.given_back == 2
 
 
+class Running(Context):
+    """The context of a function whose time passes."""
+
+    def __init__(self, seconds):
+        self.ends = time.monotonic() + seconds
+
+    def left(self):
+        return self.ends - time.monotonic()
+
+    def get_remaining_time_in_millis(self):
+        return int(1000 * self.left())
+
+
+class HeldRights(Rights):
+    """Also notes how much of the function's time was left when the right was given back."""
+
+    def __init__(self, context):
+        self.context, self.left = context, []
+
+    def give_back(self):
+        super().give_back()
+        self.left.append(self.context.left())
+
+
+@pytest.mark.parametrize("call", ["get", "create", "connect"])
+def test_work_that_hangs_ends_while_there_is_time_to_give_the_right_back(empty, call):
+    def hang(*arguments, **named):
+        threading.Event().wait(HUNG_SECONDS)
+
+    rights, connect = Rights(), lambda: empty
+    if call == "connect":
+        connect = hang
+    else:
+        setattr(empty, call, hang)
+    with pytest.raises(ClusterUnreachable):
+        serve("Create", connect, 0.2, rights=rights)
+    assert rights.given_back == 1, "also where an earlier call may have left it"
+
+
+def test_a_request_that_fails_until_the_end_gives_the_right_back_before_lambda_ends_it(
+    empty, monkeypatch
+):
+    """The request was handled again, with as much time as before: Lambda ended that."""
+    from handlers import bootstrap as function
+
+    context = Running(6.0)
+    rights = HeldRights(context)
+    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(function, "RESERVE_SECONDS", 5.0)
+    for name, seconds in {"_RESERVE": 0.1, "_MARGIN": 0.0, "_FIRST_PAUSE": 0.01}.items():
+        monkeypatch.setattr(custom_resource, f"{name}_SECONDS", seconds)
+
+    def refuse(path):
+        raise ClusterUnreachable("the cluster refuses this function")
+
+    empty.get = refuse
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(function, "_connect", lambda: empty)
+    monkeypatch.setattr(function, "AccessPolicy", lambda eks, environment: rights)
+    with listener() as (url, told):
+        function.handler(request("Create", ResponseURL=url), context)
+    assert "refuses this function" in only(told)["Reason"]
+    assert rights.left and min(rights.left) > 1.0, "most of the reserve is not used"
+
+
+# -- what a function that was ended has left
+
+HOUR = datetime.timedelta(hours=1)
+
+
+class Entry:
+    """EKS with one access entry and its policies, by when they were associated."""
+
+    class exceptions:
+        class ResourceNotFoundException(Exception):
+            """EKS's error."""
+
+    def __init__(self, **policies):
+        self.policies = policies
+
+    def get_paginator(self, operation):
+        assert operation == "list_associated_access_policies"
+        return self
+
+    def paginate(self, clusterName, principalArn):
+        assert (clusterName, principalArn) == ("cluster", environment()["ROLE_ARN"])
+        if self.policies is None:
+            raise self.exceptions.ResourceNotFoundException
+        arn = environment()["ADMINISTRATOR_POLICY_ARN"].removesuffix("Admin")
+        yield {
+            "associatedAccessPolicies": [
+                {"policyArn": f"{arn}{name}", "associatedAt": at, "modifiedAt": at}
+                for name, at in self.policies.items()
+            ]
+        }
+
+    def disassociate_access_policy(self, clusterName, principalArn, policyArn):
+        del self.policies[policyArn.rpartition("/")[2]]
+
+
+@pytest.mark.parametrize(
+    ("age", "left"),
+    [
+        (HOUR, ["View"]),
+        # A function may have it, which then works.
+        (datetime.timedelta(minutes=14), ["View", "Admin"]),
+    ],
+)
+def test_the_schedule_takes_away_what_a_function_that_was_ended_has_left(monkeypatch, age, left):
+    from handlers import bootstrap as function
+
+    now = datetime.datetime.now(datetime.UTC)
+    eks = Entry(View=now - HOUR, Admin=now - age)
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(function, "AccessPolicy", lambda _, values: AccessPolicy(eks, values))
+    function.handler({"detail-type": "Scheduled Event"}, Context())
+    assert list(eks.policies) == left
+
+
+def test_nothing_is_left_where_the_entry_is_gone():
+    eks = Entry()
+    eks.policies = None
+    AccessPolicy(eks, environment()).give_back_forgotten()
+
+
 def test_a_right_that_another_call_gave_back_is_taken_again(empty, monkeypatch):
     monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
     rights, get = Rights(), empty.get
@@ -398,6 +531,7 @@ def test_the_handler_answers_when_it_went_wrong(monkeypatch):
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(bootstrap, "_connect", connect)
+    monkeypatch.setattr(bootstrap, "AccessPolicy", lambda eks, environment: Rights())
     with listener() as (url, told):
         bootstrap.handler(request("Delete", ResponseURL=url, PhysicalResourceId="old"), Context())
     answer = only(told)
