@@ -46,8 +46,9 @@ class Ec2:
         self.strategies = {}
         self._types = types
 
-    def describe_instance_types(self, *, InstanceTypes):
-        return self._types(tuple(InstanceTypes))
+    def describe_instance_types(self, *, InstanceTypes=(), Filters=()):
+        filters = tuple((each["Name"], tuple(each["Values"])) for each in Filters)
+        return self._types(tuple(InstanceTypes), filters)
 
     def place(self, node, group=None, strategy=None, **more):
         """Launch the instance of a node in a placement group, or in none."""
@@ -106,7 +107,12 @@ def autoscaling():
 def instance_types(aws):
     """A cache of instance types, because moto reads them slowly."""
     client = aws.client("ec2")
-    return functools.cache(lambda types: client.describe_instance_types(InstanceTypes=list(types)))
+
+    def describe(types, filters):
+        named = [{"Name": name, "Values": list(values)} for name, values in filters]
+        return client.describe_instance_types(InstanceTypes=list(types), Filters=named)
+
+    return functools.cache(describe)
 
 
 @pytest.fixture

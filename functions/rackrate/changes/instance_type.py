@@ -19,6 +19,7 @@ from rackrate.changes.renewal import RENEWAL_SECONDS, Renewal, all_groups, renew
 from rackrate.changes.scaling import put_back, sizes_before
 from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
+from rackrate.measure.instance_types import instance_types
 from rackrate.measure.launch_templates import Version, delete_versions, make_version, versions
 from rackrate.measure.node_groups import NodeGroup, update_template
 from rackrate.plan.capacity import load_nodes_for, strategies_of
@@ -49,7 +50,7 @@ class InstanceType(Change):
                 )
             ]
         names = [value for value in values if isinstance(value, str)]
-        described, zones = _described(names, resources), _zones(groups, resources)
+        described, zones = instance_types(resources.ec2, names), _zones(groups, resources)
         offering = {zone: _offered(names, zone, resources) for zone in zones}
         found: list[Fault] = []
         for index, value in enumerate(values):
@@ -175,15 +176,6 @@ def _to(wanted: Mapping[str, int | None], resources: Resources) -> Renewal[int]:
 
 
 # -- what does not work
-
-
-def _described(names: Sequence[str], resources: Resources) -> dict[str, Json]:
-    """The types that the Region has, as DescribeInstanceTypes returns them, by name."""
-    # A filter, because a name that EC2 does not know would be an error.
-    named = [{"Name": "instance-type", "Values": list(names)}]
-    with translated():
-        answer = resources.ec2.describe_instance_types(Filters=named)
-    return {entry["InstanceType"]: entry for entry in answer["InstanceTypes"]}
 
 
 def _zones(groups: Sequence[NodeGroup], resources: Resources) -> list[str]:

@@ -149,7 +149,7 @@ class Reasons(NamedTuple):
 
     Attributes:
         known: the reasons of EKS and of Auto Scaling, each with the node group's name.
-        unread: what Auto Scaling could not be asked, and why; empty if it answered.
+        unread: what EKS or Auto Scaling did not answer, and why.
     """
 
     known: list[str]
@@ -181,10 +181,20 @@ def reasons_of(groups: Iterable[NodeGroup], complaints: list[str], autoscaling: 
 def why_lacking(eks: Any, autoscaling: Any, cluster_name: str, names: Iterable[str]) -> Reasons:
     """Why node groups lack nodes.
 
-    Node groups that EKS does not know, such as self-managed nodes, have no reasons.
+    Node groups that EKS does not know, such as self-managed nodes, have no reasons. Nodes may label
+    themselves with a name that EKS refuses, or that a function may not ask for.
     """
-    groups = [each for name in names if (each := describe(eks, cluster_name, name)) is not None]
-    return reasons_of(groups, [line for each in groups for line in each.complaints], autoscaling)
+    groups, unread = [], []
+    for name in names:
+        try:
+            group = describe(eks, cluster_name, name)
+        except ClientError as error:
+            unread.append(f"the node group {name} was not read ({error})")
+        else:
+            groups += [] if group is None else [group]
+    complaints = [line for group in groups for line in group.complaints]
+    known, of_scaling = reasons_of(groups, complaints, autoscaling)
+    return Reasons(known, [*unread, *of_scaling])
 
 
 def check_hope(

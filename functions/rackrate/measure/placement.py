@@ -168,16 +168,21 @@ def _listed(
 
 def _ask(operation: Callable[..., Json], key: str, **arguments: Any) -> list[Json] | None:
     """What all pages of an answer list; None where EC2 did not answer."""
-    found: list[Json] = []
     try:
-        while True:
-            answer = operation(**arguments)
-            found += answer[key]
-            if not answer.get("NextToken"):
-                return found
-            arguments["NextToken"] = answer["NextToken"]
+        return all_pages(operation, key, **arguments)
     except (ClientError, BotoCoreError) as error:
         if isinstance(error, ClientError) and error.response["Error"]["Code"] == _NOT_IN_REGION:
             return []
         logger.warning("EC2 did not say where nodes are", error=str(error))
         return None
+
+
+def all_pages(operation: Callable[..., Json], key: str, **arguments: Any) -> list[Json]:
+    """What all pages of an answer of EC2 list under a key."""
+    listed: list[Json] = []
+    while True:
+        answer = operation(**arguments)
+        listed += answer[key]
+        if not answer.get("NextToken"):
+            return listed
+        arguments["NextToken"] = answer["NextToken"]

@@ -53,6 +53,8 @@ class InstanceNetwork(Document):
     peak_bits_per_second: float | None = None
     bandwidth_weighting: BandwidthWeighting = "default"
     """The weighting that the bandwidth contains."""
+    unknown_types: tuple[str, ...] = ()
+    """The types, as the nodes tell them, that EC2 does not know."""
 
     @property
     def bursts(self) -> bool:

@@ -24,6 +24,10 @@ from rackrate_text.words import counted, listed
 ONE_THREAD_BITS_PER_SECOND = 40e9
 
 
+#: The guard whose finding is a warning of the result too.
+UNKNOWN_TYPES = "unknown_types"
+
+
 class Guard(Document):
     """A check of the plan before the run."""
 
@@ -124,6 +128,7 @@ def planned_guards(outlook: Outlook) -> list[Guard]:
         few_blocks(outlook),
         few_pairs(outlook),
         *(confound(outlook, about) for about in _CONFOUNDS),
+        unknown_types(outlook),
         one_thread(outlook),
         placements(outlook),
         topology(outlook),
@@ -266,6 +271,20 @@ def confound(outlook: Outlook, about: Confound) -> Guard:
         else f"all {'other ' if intended else ''}nodes have the {about.called} {distinct.pop()}"
     )
     return _guard(about.guard, trips, "; ".join(filter(None, (found, intended))), about.remedy)
+
+
+def unknown_types(outlook: Outlook) -> Guard:
+    """Warn if EC2 does not know the type that a node tells, so that its limits are unknown."""
+    types = sorted({name for arm in outlook.arms for name in arm.network.unknown_types})
+    return _guard(
+        UNKNOWN_TYPES,
+        bool(types),
+        f"EC2 does not know the instance type {listed(types, most=3)} that nodes tell, so the"
+        " limits of their instances are unknown"
+        if types
+        else "EC2 knows every instance type that nodes tell",
+        "correct the label node.kubernetes.io/instance-type, or leave such nodes out",
+    )
 
 
 def one_thread(outlook: Outlook) -> Guard:

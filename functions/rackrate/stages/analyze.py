@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rackrate.document import Document
 from rackrate.errors import GIVING_UP, TrialsLost
+from rackrate.plan.guards import UNKNOWN_TYPES
 from rackrate.resources import Resources
 from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS
 from rackrate.store import Store
@@ -40,7 +41,9 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
     """
     store = resources.store
     evidence = store.evidence(run_id)
-    warnings = [*_continued(evidence, store), *_overlaps(evidence, store)]
+    guards = evidence.planned_run.estimates.guards
+    warnings = [each.text for each in guards if each.guard == UNKNOWN_TYPES and each.would_trip]
+    warnings += [*_continued(evidence, store), *_overlaps(evidence, store)]
     if not after_failure:
         warnings += _not_looked(evidence, store)
     analysis = analyze_run(evidence, _earlier(evidence, store, warnings), warnings)

@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rackrate.document import Document
+from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
+from rackrate.measure.instance_types import instance_types
 from rackrate.measure.launch_templates import instance_type_of
 from rackrate.measure.node_groups import describe, sizes_of, why_lacking
 from rackrate.measure.nodes import (
@@ -25,7 +26,7 @@ from rackrate.measure.nodes import (
     untolerated_taints,
 )
 from rackrate.measure.placement import placed
-from rackrate.plan.arms import Arm, ArmChoice, Node
+from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan, earlier_path
@@ -46,7 +47,7 @@ from rackrate.plan.schedule import (
     planned_trials,
 )
 from rackrate.resources import Resources
-from rackrate.settings import LOAD, StackArm
+from rackrate.settings import LOAD, BandwidthWeighting, StackArm
 from rackrate.stages.take_lease import held_by_campaign
 from rackrate.store import RunProgress, RunRecord, RunStatus, Store, now, seconds_between
 from rackrate.verdict.evidence import changed_options
@@ -606,7 +607,9 @@ def _arms(
 ) -> list[Arm]:
     """The plan's arms with their nodes and the bandwidth of their instances."""
     used = [node for name in plan.stack_arms for node in nodes[name]]
-    types = _instance_types(resources.ec2, used)
+    types = instance_types(
+        resources.ec2, (node.instance_type for node in used if node.instance_type)
+    )
     network_plugin = None if placeholders else cni(resources.cluster.peek(CNI_PATH))
     stack_arms = {arm.name: arm for arm in resources.settings.arms}
 
@@ -627,7 +630,7 @@ def _arms(
             node_groups=stack_arm.node_groups,
             selector=stack_arm.selector,
             ena_express=stack_arm.ena_express,
-            network=instance_network(types.get(found[0].instance_type or "", {}), weighting),
+            network=_network(found, types, weighting),
             network_scale=found[0].network_scale,
             nodes=tuple(node.model_copy(update={"cni": network_plugin}) for node in found),
         )
@@ -635,13 +638,14 @@ def _arms(
     return [arm_of(choice) for choice in plan.arms]
 
 
-def _instance_types(ec2: Any, nodes: Sequence[Node]) -> dict[str, Any]:
-    """What EC2 tells of the nodes' instance types, by name."""
-    types = sorted({node.instance_type for node in nodes if node.instance_type})
-    if not types:
-        return {}
-    answer = ec2.describe_instance_types(InstanceTypes=types)
-    return {entry["InstanceType"]: entry for entry in answer["InstanceTypes"]}
+def _network(
+    nodes: Sequence[Node], types: Mapping[str, Json], weighting: BandwidthWeighting
+) -> InstanceNetwork:
+    """The bandwidth of an arm's nodes; unknown if EC2 does not know the type of one of them."""
+    named = {node.instance_type for node in nodes if node.instance_type}
+    if unknown := sorted(named - types.keys()):
+        return InstanceNetwork(unknown_types=tuple(unknown))
+    return instance_network(types.get(nodes[0].instance_type or "", {}), weighting)
 
 
 # -- the run's item

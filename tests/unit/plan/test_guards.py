@@ -294,6 +294,7 @@ def test_guards_that_would_not_trip_are_told_as_well_and_offer_no_remedy():
         "kernels",
         "capacity_types",
         "tenancies",
+        "unknown_types",
         "one_thread",
         "placements",
         "topology",

@@ -103,6 +103,18 @@ def test_too_many_losses_fail_the_run_with_its_verdicts_stored(deploy, measure, 
     assert (results["run"]["status"], results["run"]["error"]) == ("failed", "TrialsLost")
 
 
+def test_a_run_with_a_node_of_an_unknown_type_is_measured_and_warns_of_it(
+    deploy, measure, cluster, store, resources
+):
+    cluster.nodes[0]["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "c99.mega"
+    for item in deploy():
+        measure(item)
+    analyze(RUN, resources, after_failure=False)
+    analysis = json_of(store, "analysis.json")
+    assert len(analysis["verdicts"]) == 3
+    assert any("c99.mega" in warning for warning in analysis["warnings"])
+
+
 def test_a_run_without_a_single_trial_is_still_reported(plan, store, resources):
     plan()
     analyze(RUN, resources, after_failure=True)

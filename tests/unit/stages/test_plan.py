@@ -7,14 +7,18 @@ import re
 from dataclasses import replace
 
 import pytest
-from botocore.exceptions import ConnectTimeoutError
+from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from rackrate.errors import InvalidPlan, NodesUnavailable
+from rackrate.measure.instance_types import instance_types
+from rackrate.measure.node_groups import why_lacking
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, cni
+from rackrate.measure.placement import MOST_VALUES
 from rackrate.plan.estimate import EstimateSummary, Traffic
 from rackrate.plan.schedule import block_items
 from rackrate.selectors import Selector, parse_tolerations
 from tests.unit import builders
+from tests.unit.conftest import AutoScaling
 from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS
 from tests.unit.stages.runs import PLAN, RUN, Eks
 
@@ -231,6 +235,43 @@ def test_where_ec2_says_nothing_a_run_goes_on_and_a_guard_tells(plan, store):
     guards = {guard.guard: guard for guard in store.plan(RUN).estimates.guards}
     assert guards["placements"].would_trip
     assert guards["topology"].text == "EC2 did not answer for 4 nodes"
+
+
+TYPE = "node.kubernetes.io/instance-type"
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_type_that_ec2_does_not_know_leaves_its_arm_without_bandwidth_and_a_guard_names_it(
+    plan, cluster, store, position
+):
+    cluster.nodes[position]["metadata"]["labels"][TYPE] = "c99.mega"
+    plan()
+    treatment, baseline = store.plan(RUN).arms
+    assert treatment.network.peak_bits_per_second is None
+    assert baseline.network.peak_bits_per_second == 10e9
+    guards = {guard.guard: guard for guard in store.plan(RUN).estimates.guards}
+    assert guards["unknown_types"].would_trip
+    assert "c99.mega" in guards["unknown_types"].text
+    assert "c5.large" not in guards["unknown_types"].text
+
+
+def test_more_types_than_one_question_takes_are_asked_for_in_several(ec2):
+    names = [f"c{number}.none" for number in range(MOST_VALUES)]
+    assert [*instance_types(ec2, [*names, "c5.large"])] == ["c5.large"]
+
+
+def test_a_node_group_that_a_label_invents_hides_no_reason_of_the_others():
+    class Refusing(Eks):
+        def describe_nodegroup(self, *, clusterName, nodegroupName):
+            if nodegroupName == "of-somebody-else":
+                raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DescribeNodegroup")
+            return super().describe_nodegroup(clusterName=clusterName, nodegroupName=nodegroupName)
+
+    groups = ["of-somebody-else", "ng-1"]
+    eks = Refusing(("InsufficientFreeAddresses", "no more"))
+    reasons = why_lacking(eks, AutoScaling(), "cluster", groups)
+    assert len(reasons.known) == 1 and "no more" in reasons.known[0]
+    assert "of-somebody-else" in reasons.unread[0]
 
 
 def test_pairs_across_zones_need_nodes_in_several(plan, store, ec2):

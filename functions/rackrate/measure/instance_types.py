@@ -1,0 +1,31 @@
+"""What EC2 says of instance types. Nodes label themselves with one, so a name can be anything."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from rackrate.document import Json
+from rackrate.errors import translated
+from rackrate.measure.placement import MOST_VALUES, all_pages
+
+
+def instance_types(ec2: Any, names: Iterable[str]) -> dict[str, Json]:
+    """Instance types as DescribeInstanceTypes returns them, by name, without unknown ones.
+
+    Args:
+        ec2: a client of EC2.
+        names: the names of types.
+
+    Raises:
+        Throttled: EC2 throttled the request.
+    """
+    described: dict[str, Json] = {}
+    for some in itertools.batched(sorted(set(names)), MOST_VALUES, strict=False):
+        # A filter, because the argument InstanceTypes refuses all names if one is unknown.
+        named = [{"Name": "instance-type", "Values": list(some)}]
+        with translated():
+            entries = all_pages(ec2.describe_instance_types, "InstanceTypes", Filters=named)
+        described |= {entry["InstanceType"]: entry for entry in entries}
+    return described
