@@ -152,15 +152,18 @@ class Stack:
         return self._start(CAMPAIGN, self._campaign_machine, campaign_id, text)
 
     def _start(self, kind: Kind, machine: str, name: str, text: str) -> str:
+        other = CAMPAIGN if kind is RUN else RUN
+        record = self.campaign(name) if kind is RUN else self.run(name)
+        # The stack refuses an id of the other kind too, but records the refusal under this name.
+        if record is not None and record.status != "invalid":
+            raise _named_twice(other, name)
         try:
             return self._step_functions.start_execution(
                 stateMachineArn=machine, name=name, input=text
             )["executionArn"]
         except ClientError as error:
             if error_code(error) == "ExecutionAlreadyExists":
-                raise Refusal(
-                    f'There already is a {kind.noun.lower()} "{name}"; choose another --name.'
-                ) from error
+                raise _named_twice(kind, name) from error
             raise
 
     def check_campaigns(self) -> None:
@@ -363,6 +366,10 @@ class Stack:
             if "LastEvaluatedKey" not in page:
                 return
             query = {**query, "ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+def _named_twice(kind: Kind, name: str) -> Refusal:
+    return Refusal(f'There already is a {kind.noun.lower()} "{name}"; choose another --name.')
 
 
 def _baseline_key(name: str) -> dict[str, str]:

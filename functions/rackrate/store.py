@@ -50,6 +50,8 @@ _LEASES = {"pk": "lease", "sk": "nodes"}
 RunStatus = Literal[
     "running", "succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"
 ]
+#: What can hold a lease.
+Holder = Literal["run", "campaign"]
 #: What a run's item has from its end, from what led to it, or from a hold on nodes given back.
 _OF_AN_END = (
     "finished_at",
@@ -223,12 +225,18 @@ class Lease(Document):
 
     run_id: str
     """The run that holds the nodes, or the campaign that holds them for its runs."""
+    kind: Holder | None = None
+    """Which of the two it is, as both may have one id; null in a lease of an older rackrate."""
     taken_at: str
     """ISO 8601, UTC; so are the other times."""
     expected_end: str
     """When the run is expected to end."""
     expires_at: str
     """When another run may take the nodes if nobody knows what became of this one."""
+
+    def is_of(self, kind: Holder | None, holder: str) -> bool:
+        """Whether the run or the campaign holds it. Without a kind, whoever has the id does."""
+        return self.run_id == holder and self.kind in (kind, None)
 
 
 class Replaced(NamedTuple):
@@ -765,18 +773,18 @@ class Store:
             None when the run holds the nodes. Otherwise the leases of other runs on them, by arm.
         """
         wanted = {f"#arm{number}": arm for number, arm in enumerate(arms)}
-        free = "{0}.run_id = :run"
+        free = "{0}.run_id = :run AND ({0}.kind = :kind OR attribute_not_exists({0}.kind))"
         if not renew:
             free += " OR attribute_not_exists({0})"
         held = self._change_leases(
             "SET " + ", ".join(f"{name} = :lease" for name in wanted),
             " AND ".join(f"({free.format(name)})" for name in wanted),
             wanted,
-            {":lease": lease.to_json(), ":run": lease.run_id},
+            {":lease": lease.to_json(), ":run": lease.run_id, ":kind": lease.kind},
         )
         if held is None:
             return None
-        others = {arm: each for arm, each in held.items() if each.run_id != lease.run_id}
+        others = {a: each for a, each in held.items() if not each.is_of(lease.kind, lease.run_id)}
         return {arm: others[arm] for arm in wanted.values() if arm in others}
 
     def leases(self) -> dict[str, Lease]:
@@ -785,19 +793,19 @@ class Store:
         found = _leases(self._table.get(**_LEASES) or {})
         return {arm: lease for arm, lease in found.items() if lease.expires_at >= time}
 
-    def give_back_nodes(self, run_id: str) -> None:
-        """End a run's lease on all nodes that it holds, if it holds any."""
+    def give_back_nodes(self, kind: Holder, holder: str) -> None:
+        """End the lease of a run or of a campaign on all nodes that it holds, if it holds any."""
         leases = _leases(self._table.get(**_LEASES) or {})
         held = {
             f"#arm{number}": arm
             for number, (arm, lease) in enumerate(leases.items())
-            if lease.run_id == run_id
+            if lease.is_of(kind, holder)
         }
         if not held:
             return
         # If another run has taken one of them since, the lease has expired on all of them.
         unchanged = " AND ".join(f"{name}.run_id = :run" for name in held)
-        self._change_leases("REMOVE " + ", ".join(held), unchanged, held, {":run": run_id})
+        self._change_leases("REMOVE " + ", ".join(held), unchanged, held, {":run": holder})
 
     def end_leases(self, leases: Mapping[str, Lease]) -> None:
         """End the leases of runs that are gone, by arm, unless one was renewed or taken since."""

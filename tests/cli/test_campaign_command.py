@@ -277,6 +277,18 @@ def test_a_wrong_field_is_one_sentence_before_anything_starts(
     assert stack.campaigns() == []
 
 
+def test_the_id_of_a_run_is_refused_before_anything_starts(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.record("mine", status="running")
+    done = run(rackrate, stack, tmp_path, "--name", "mine")
+    assert done.exit_code == 2
+    assert 'a run "mine"' in done.stderr and "--name" in done.stderr
+    assert stack.campaigns() == []
+    stack.record("mine", status="invalid")
+    assert run(rackrate, stack, tmp_path, "--name", "mine", "--detach").exit_code == 0
+
+
 def test_a_stack_without_campaigns_says_how_to_update_it(
     stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:

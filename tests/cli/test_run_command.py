@@ -339,6 +339,17 @@ def test_a_name_that_was_used_is_refused(
     assert f'There already is a run "{RUN}"' in result.stderr
 
 
+@pytest.mark.parametrize("command", [("run",), ("run", "--dry-run"), ("run", "--detach")])
+def test_the_id_of_a_campaign_is_refused_before_anything_starts(
+    command: tuple[str, ...], stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    stack.record_campaign(RUN, status="succeeded")
+    result = rackrate(*command, "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert f'a campaign "{RUN}"' in result.stderr and "--name" in result.stderr
+    assert stack.executions() == []
+
+
 def test_results_that_cannot_be_kept_are_noticed_before_the_run(
     stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:

@@ -272,7 +272,7 @@ def _live_through_everything(call, store, cluster, executions):
     for _ in range(2):
         call("wake_nodes", run_id="run-0", execution_arn=ARN, plan=plan)
     call("plan", **start, plan=plan)
-    held = Lease(run_id="run-0", taken_at=now(), expected_end=now(), expires_at=now())
+    held = Lease(run_id="run-0", kind="run", taken_at=now(), expected_end=now(), expires_at=now())
     store.hold_nodes(["baseline"], held)
     call("take_lease", run_id=RUN)
     call("deploy", **start)

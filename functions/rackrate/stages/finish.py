@@ -200,11 +200,14 @@ def record_end(
     store: Store,
 ) -> Ended:
     """Record a terminal status and the error, unless that is done already; give back the nodes."""
+    run = store.run(run_id)
     attributes: RunProgress = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
     if failure is not None:
         attributes["error"] = failure.error or status
-        attributes["cause"] = sentence_of(failure, store.run(run_id))
+        attributes["cause"] = sentence_of(failure, run)
     seconds = store.finish_run(run_id, status, **attributes)
-    # Afterwards, so that the run's recorded time does not overlap that of the next run.
-    store.give_back_nodes(run_id)
+    # Afterwards, so that the run's recorded time does not overlap that of the next run. A campaign
+    # with the id of a run that was refused may hold nodes by a lease of an older rackrate.
+    if run is not None and run.leased_at is not None:
+        store.give_back_nodes("run", run_id)
     return Ended(run_id=run_id, status=status, seconds=seconds)

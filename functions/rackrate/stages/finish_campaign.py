@@ -164,9 +164,10 @@ def record_campaign_end(
         if failure is None
         else campaign_sentence(failure, record, campaigns.steps(campaign_id)),
     )
-    if record is None or record.changed is None:
-        resources.store.give_back_nodes(campaign_id)
-    elif seconds is not None:
-        warning = "what it changed is not put back yet; the hourly clean-up tries again"
-        campaigns.update(campaign_id, warnings=(*record.warnings, warning))
+    if record is not None and record.changed is not None:
+        if seconds is not None:
+            warning = "what it changed is not put back yet; the hourly clean-up tries again"
+            campaigns.update(campaign_id, warnings=(*record.warnings, warning))
+    elif record is not None and record.leased_at is not None:  # as in `finish.record_end`
+        resources.store.give_back_nodes("campaign", campaign_id)
     return CampaignEnd(campaign_id=campaign_id, status=status, seconds=seconds)

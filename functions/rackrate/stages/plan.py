@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rackrate.campaign_store import CampaignRecord
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.measure.counters import NAME as COUNTERS
@@ -99,7 +100,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     settings, store = resources.settings, resources.store
     if (continued := _continue(run_id, resources)) is not None:
         return continued
-    placeholders = _needs_no_nodes(raw, run_id, resources)
+    placeholders = _needs_no_nodes(raw, resources)
     nodes = (
         {
             each.name: placeholder_nodes(each, settings.count_of(each), resources)
@@ -331,14 +332,33 @@ def check_campaign(plan: Plan, run_id: str, resources: Resources) -> None:
     """Check that the campaign that the plan names has started this run.
 
     Raises:
-        InvalidPlan: it has not.
+        InvalidPlan: it has not, or the plan names none and a campaign has the run's id.
     """
     if plan.campaign is None:
+        if faults := name_faults(resources.campaigns.campaign(run_id)):
+            raise InvalidPlan(faults)
         return
     campaign = resources.campaigns.campaign(plan.campaign)
     if campaign is None or not campaign.is_running or campaign.step_run_id != run_id:
         problem = f"the campaign {plan.campaign!r} has not started this run"
         raise InvalidPlan([Fault("campaign", problem, "leave it out; a campaign writes it itself")])
+
+
+def name_faults(other: RunRecord | CampaignRecord | None) -> list[Fault]:
+    """Why an execution cannot have its name: what is of the other kind has it as its id.
+
+    An id in two meanings confuses people only: of two that start at once, neither may see the
+    other, and each still has a lease of its own.
+
+    Args:
+        other: the campaign with a run's id, or the run with a campaign's.
+    """
+    # An execution that was refused may have been refused for its name.
+    if other is None or other.status == "invalid":
+        return []
+    kind = "run" if isinstance(other, RunRecord) else "campaign"
+    problem = f"the execution's name is the id of a {kind} of this stack"
+    return [Fault("$", problem, "start it under another name")]
 
 
 def compared_metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
@@ -482,7 +502,7 @@ def _found_nodes(resources: Resources) -> dict[str, list[Node]]:
     return {arm: [told[node.name] for node in nodes] for arm, nodes in found.items()}
 
 
-def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
+def _needs_no_nodes(raw: object, resources: Resources) -> bool:
     """Whether to plan with stand-ins for nodes.
 
     A dry run starts no nodes. While a campaign holds the
@@ -494,9 +514,8 @@ def _needs_no_nodes(raw: object, run_id: str, resources: Resources) -> bool:
         return True
     if not resources.settings.owns_nodes:
         return False
-    holder = given.get("campaign")
     arms = [arm.name for arm in resources.settings.arms]
-    return held_by_campaign(arms, holder if isinstance(holder, str) else run_id, resources)
+    return held_by_campaign(arms, given.get("campaign"), resources)
 
 
 def placeholder_nodes(

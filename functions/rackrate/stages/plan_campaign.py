@@ -30,7 +30,13 @@ from rackrate.resources import Resources
 from rackrate.results.campaign import CampaignKind, CampaignStatus
 from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
 from rackrate.settings import LOAD, StackArm
-from rackrate.stages.plan import check_earlier_runs, compared_metrics, lay_out, placeholder_nodes
+from rackrate.stages.plan import (
+    check_earlier_runs,
+    compared_metrics,
+    lay_out,
+    name_faults,
+    placeholder_nodes,
+)
 from rackrate.store import now
 from rackrate.verdict.draws import draws_needed
 from rackrate_text.names import is_id
@@ -72,7 +78,7 @@ def plan_campaign(
         InvalidCampaign: the user has to change the input; nothing was started.
     """
     settings, campaigns = resources.settings, resources.campaigns
-    faults: list[Fault] = []
+    faults = name_faults(resources.store.run(campaign_id))
     before = _continued(raw, campaign_id, campaigns, faults)
     campaign = read_campaign(
         raw,

@@ -44,25 +44,27 @@ def rest_nodes(run_id: str, resources: Resources) -> Rested:
     """Scale the node groups to zero after a run whose end is not recorded yet."""
     # Without this phase, two runs that end together would each keep the nodes for the other.
     resources.store.update_run(run_id, phase=RESTING)
-    return rest_unneeded(resources, apart_from={run_id})
+    return rest_unneeded(resources, runs={run_id})
 
 
-def rest_unneeded(resources: Resources, *, apart_from: Collection[str] = ()) -> Rested:
+def rest_unneeded(
+    resources: Resources, *, runs: Collection[str] = (), campaigns: Collection[str] = ()
+) -> Rested:
     """Scale every node group to zero, unless the stack does not idle or a run needs the nodes.
 
     Args:
         resources: the stack's resources.
-        apart_from: ids of runs and campaigns that need no nodes any more, even if the table shows
-            them running.
+        runs: ids of runs that need no nodes any more, even if the table shows them running.
+        campaigns: the same of campaigns.
     """
     settings = resources.settings
     if not settings.idle_scale_to_zero:
         return Rested()
-    needed_by = [run.run_id for run in resources.store.running_runs() if _needs_nodes(run)]
-    needed_by += [each.campaign_id for each in resources.campaigns.running() if _changes(each)]
-    needed_by = sorted(set(needed_by) - set(apart_from))
+    needing = {run.run_id for run in resources.store.running_runs() if _needs_nodes(run)}
+    changing = {each.campaign_id for each in resources.campaigns.running() if _changes(each)}
+    needed_by = {*(needing - {*runs}), *(changing - {*campaigns})}
     if needed_by:
-        return Rested(needed_by=tuple(needed_by))
+        return Rested(needed_by=tuple(sorted(needed_by)))
     deadline = time.monotonic() + PATIENCE_SECONDS
     most = sizes_of({each: settings.count_of(each) for each in settings.node_sets})
     scaled = {name: _scale_to_zero(name, most[name], deadline, resources) for name in most}

@@ -66,7 +66,7 @@ def restore(campaign_id: str, resources: Resources) -> Restored:
     campaigns.update(campaign_id, restoring_since=since, phase=PUTTING_BACK)
     undone = record.changed is None or _undo(record, resources)
     if undone and _nodes_are_ready(record, resources):
-        rested = rest_unneeded(resources, apart_from={campaign_id})
+        rested = rest_unneeded(resources, campaigns={campaign_id})
         return Restored(done=True, wait_seconds=0, nodes=rested)
     seconds = seconds_between(since, now())
     if seconds > PATIENCE_SECONDS:
@@ -209,7 +209,7 @@ def _put_back_later(record: CampaignRecord, resources: Resources, patience_secon
     _wait_until_restored(campaign_id, resources, patience_seconds)
     if resources.campaigns.get(campaign_id).changed is not None:
         return Swept(unrestored=(campaign_id,))
-    resources.store.give_back_nodes(campaign_id)
+    resources.store.give_back_nodes("campaign", campaign_id)
     return Swept(restored=(campaign_id,))
 
 

@@ -24,7 +24,7 @@ from rackrate.errors import NodesBusy
 from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
 from rackrate.stages.teardown import execution_of, has_ended
-from rackrate.store import Lease, RunRecord, Store, later, now, seconds_between
+from rackrate.store import Holder, Lease, RunRecord, Store, later, now, seconds_between
 from rackrate_text.units import duration, moment
 from rackrate_text.words import listed
 
@@ -58,7 +58,7 @@ class _Request:
 
     Attributes:
         holder: the run or the campaign whose id the lease has.
-        called: what a message calls it: `run`, or `campaign`.
+        called: which of the two it is.
         arms: the stack's arms whose nodes it needs, and `LOAD` for its load nodes.
         started_at: when it started, ISO 8601; so are the other times.
         waiting_since: since when it waits for the nodes, or None.
@@ -68,7 +68,7 @@ class _Request:
     """
 
     holder: str
-    called: str
+    called: Holder
     arms: Sequence[str]
     started_at: str
     waiting_since: str | None
@@ -109,7 +109,7 @@ def take_lease(run_id: str, resources: Resources) -> Leased:
     written = store.update_run(run_id, **progress)
     if leased.taken and written is not None and not written.is_running:
         # The execution was stopped during this call, and its nodes were given back before.
-        store.give_back_nodes(run_id)
+        store.give_back_nodes("run", run_id)
     return leased
 
 
@@ -138,7 +138,7 @@ def take_campaign_lease(campaign_id: str, resources: Resources) -> Leased:
     )
     campaigns.update(campaign_id, **progress)
     if leased.taken and not campaigns.get(campaign_id).is_running:
-        store.give_back_nodes(campaign_id)
+        store.give_back_nodes("campaign", campaign_id)
     return leased
 
 
@@ -156,7 +156,8 @@ def _ask(request: _Request, resources: Resources) -> tuple[Leased, _Progress]:
     time = now()
     leased_at = request.leased_at or time
     seconds = seconds_between(request.started_at, time) + request.seconds
-    lease = _lease(request.holder, leased_at, later(request.started_at, seconds))
+    expected_end = later(request.started_at, seconds)
+    lease = _lease(request.called, request.holder, leased_at, expected_end)
     busy = _hold(request.arms, lease, resources)
     if busy is None:
         waited = request.waiting_since is not None
@@ -197,22 +198,30 @@ def _hold(arms: Iterable[str], lease: Lease, resources: Resources) -> dict[str, 
 
 def _is_gone(held: Lease, resources: Resources) -> bool:
     """Whether the holder of a lease is gone, with its pods, and did not give back its nodes."""
-    record = resources.store.run(held.run_id)
-    campaign = resources.campaigns.campaign(held.run_id) if record is None else None
-    found = record or campaign
-    if found is None or not found.execution_arn:
+    records: list[RunRecord | CampaignRecord | None] = []
+    if held.is_of("run", held.run_id):
+        records.append(resources.store.run(held.run_id))
+    if held.is_of("campaign", held.run_id):
+        records.append(resources.campaigns.campaign(held.run_id))
+    known = [record for record in records if record is not None and record.execution_arn]
+    if not known:
         return held.expires_at < now()
-    if campaign is not None and campaign.changed is not None:
+    return all(_has_left(record, held, resources) for record in known)
+
+
+def _has_left(holder: RunRecord | CampaignRecord, held: Lease, resources: Resources) -> bool:
+    """Whether a holder has ended, and its clean-up had time to end the lease."""
+    if isinstance(holder, CampaignRecord) and holder.changed is not None:
         return False  # it, or its clean-up, has yet to put things back
     try:
-        if not has_ended(execution_of(resources.step_functions, found.execution_arn)):
+        if not has_ended(execution_of(resources.step_functions, holder.execution_arn)):
             return False  # whatever a clock says; also after a redrive
     except ClientError:
         return False  # it may go on, and to wait does less harm than to measure beside it
     # Its clean-up ends the lease. The rest is for one whose clean-up nothing started: by then the
     # pods of its last item have exceeded their deadlines.
     past = later(held.expires_at, GONE_SECONDS - LEASE_SECONDS)
-    return not found.is_running or past < now()
+    return not holder.is_running or past < now()
 
 
 def _use_lease(
@@ -249,7 +258,8 @@ def keep_lease(run: RunRecord | None, store: Store, *, seconds: float = 0.0) -> 
     if run is None or run.leased_at is None:
         return
     expected_end = run.lease_ends_at or later(run.started_at, run.expected_seconds)
-    lease = _lease(run.campaign or run.run_id, run.leased_at, expected_end, seconds)
+    kind: Holder = "run" if run.campaign is None else "campaign"
+    lease = _lease(kind, run.campaign or run.run_id, run.leased_at, expected_end, seconds)
     busy = store.hold_nodes(run.stack_arms, lease, renew=True)
     if busy is not None:
         holders = f": {_told(busy)}" if busy else ""
@@ -271,7 +281,8 @@ def keep_campaign_lease(
         NodesBusy: the campaign does not hold its nodes any more, or another run holds them.
     """
     expected_end = later(campaign.started_at, campaign.expected_seconds)
-    lease = _lease(campaign.campaign_id, campaign.leased_at or now(), expected_end)
+    leased_at = campaign.leased_at or now()
+    lease = _lease("campaign", campaign.campaign_id, leased_at, expected_end)
     arms = campaign.stack_arms
     if renew:
         busy = resources.store.hold_nodes(arms, lease, renew=True)
@@ -282,22 +293,30 @@ def keep_campaign_lease(
         raise NodesBusy(f"this campaign does not hold its nodes any more{holders}")
 
 
-def held_by_campaign(arms: Iterable[str], holder: str, resources: Resources) -> bool:
+def held_by_campaign(arms: Iterable[str], own: str | None, resources: Resources) -> bool:
     """Whether a campaign holds nodes of arms, so that they may be gone at any moment.
 
     Args:
         arms: the stack's arms.
-        holder: who asks; its own lease does not count.
+        own: the campaign of the run that asks, if it has one. Its lease does not count.
         resources: the stack's resources.
     """
     leases = resources.store.leases()
-    others = {leases[arm].run_id for arm in arms if arm in leases} - {holder}
-    return any(resources.campaigns.campaign(each) is not None for each in others)
+    held = [leases[arm] for arm in arms if arm in leases]
+    return any(
+        each.kind == "campaign"
+        or (each.kind is None and resources.campaigns.campaign(each.run_id) is not None)
+        for each in held
+        if each.run_id != own
+    )
 
 
-def _lease(run_id: str, taken_at: str, expected_end: str, seconds: float = 0.0) -> Lease:
+def _lease(
+    kind: Holder, holder: str, taken_at: str, expected_end: str, seconds: float = 0.0
+) -> Lease:
     return Lease(
-        run_id=run_id,
+        run_id=holder,
+        kind=kind,
         taken_at=taken_at,
         expected_end=expected_end,
         expires_at=later(now(), LEASE_SECONDS + seconds),

@@ -158,7 +158,7 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
         failure=RunFailure.of_execution(detail),
         store=resources.store,
     )
-    nodes = rest_unneeded(resources, apart_from={run_id})
+    nodes = rest_unneeded(resources, runs={run_id})
     return TornDown(runs=(run_id,), gone=gone, ended=(ended,), nodes=nodes)
 
 
@@ -222,7 +222,7 @@ def sweep(resources: Resources) -> TornDown:
                 record_end(run_id, status, execution_arn=arn, failure=failure, store=store)
             )
         swept.append(run_id)
-    nodes = rest_unneeded(resources, apart_from=swept)
+    nodes = rest_unneeded(resources, runs=swept)
     if odd:
         logger.warning("what is no run's was left alone", odd=odd)
     return TornDown(

@@ -96,7 +96,7 @@ def _by_node_groups(
     run = store.run(run_id)
     if run is None:
         _record(run_id, execution_arn, arms, complaints, store)
-    if held_by_campaign(names, run_id, resources):
+    if held_by_campaign(names, None, resources):
         # It replaces the nodes or changes their number. Take lease waits until it has ended, and
         # this step is repeated then.
         return Readiness(ready=True, wait_seconds=0)

@@ -19,6 +19,7 @@ from rackrate.errors import (
 from rackrate.results.build import RunFailure
 from rackrate.results.campaign import CampaignResults
 from rackrate.stages.change import change
+from rackrate.stages.finish import finish
 from rackrate.stages.finish_campaign import finish_campaign
 from rackrate.stages.judge import judge
 from rackrate.stages.plan import plan as plan_run
@@ -26,7 +27,7 @@ from rackrate.stages.plan_campaign import plan_campaign
 from rackrate.stages.report_campaign import report_campaign
 from rackrate.stages.rest_nodes import rest_unneeded
 from rackrate.stages.restore import restore, restore_stopped, stop_campaigns, sweep_campaigns
-from rackrate.stages.take_lease import take_campaign_lease, take_lease
+from rackrate.stages.take_lease import keep_lease, take_campaign_lease, take_lease
 from rackrate.stages.wake_nodes import wake_nodes
 from rackrate.store import Lease, later, now
 from tests.unit.stages.campaigns import (
@@ -145,6 +146,10 @@ class Machine:
 @pytest.fixture
 def machine(resources):
     return Machine(resources)
+
+
+def lease_until(end, holder="run-9", kind="run"):
+    return Lease(run_id=holder, kind=kind, taken_at=now(), expected_end=end, expires_at=end)
 
 
 def draws(number, **more):
@@ -445,7 +450,7 @@ class TestLease:
         assert take_lease(step.run_id, resources).taken
         assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
         store.finish_run(step.run_id, "succeeded")
-        store.give_back_nodes(step.run_id)
+        store.give_back_nodes("run", step.run_id)
         assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
 
     def test_another_run_waits_and_is_planned_although_no_node_may_be_there(
@@ -474,7 +479,7 @@ class TestLease:
 
     def test_a_campaign_waits_for_a_run_that_holds_the_nodes(self, machine, store):
         soon = later(now(), 600)
-        lease = Lease(run_id="run-9", taken_at=now(), expected_end=soon, expires_at=soon)
+        lease = lease_until(soon)
         store.hold_nodes(("treatment",), lease)
         machine.plan(draws(1))
         leased = take_campaign_lease(CAMPAIGN, machine.resources)
@@ -483,11 +488,94 @@ class TestLease:
 
     def test_a_campaign_whose_plan_refuses_to_wait_names_the_holder(self, machine, store):
         soon = later(now(), 600)
-        lease = Lease(run_id="run-9", taken_at=now(), expected_end=soon, expires_at=soon)
+        lease = lease_until(soon)
         store.hold_nodes(("treatment",), lease)
         machine.plan({"plan": {**PLAN, "if_busy": "refuse"}, "draws": 1})
         with pytest.raises(NodesBusy, match=r"run-9 holds .*start this campaign again"):
             take_campaign_lease(CAMPAIGN, machine.resources)
+
+    def test_a_run_of_the_same_id_neither_shares_nor_ends_its_lease(self, machine, resources):
+        store = resources.store
+        plan_run(PLAN, resources, run_id=CAMPAIGN, execution_arn=EXECUTIONS + CAMPAIGN)
+        store.update_run(CAMPAIGN, status="invalid")  # as if the campaign had not seen it
+        machine.begin(draws(1))
+        store.update_run(CAMPAIGN, status="running")
+        assert not take_lease(CAMPAIGN, resources).taken
+        store.update_run(CAMPAIGN, leased_at=now())
+        with pytest.raises(NodesBusy):
+            keep_lease(store.run(CAMPAIGN), store)
+        finish(CAMPAIGN, resources, execution_arn=EXECUTIONS, failure=None, report_key=None)
+        assert {lease.kind for lease in store.leases().values()} == {"campaign"}
+        machine.step()  # it renews its lease
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    @pytest.mark.parametrize("ended", [False, True])
+    def test_no_run_can_have_its_id(self, machine, resources, eks, dry_run, ended):
+        machine.begin(draws(1))
+        if ended:
+            machine.step()
+            machine.judge()
+            machine.end()
+        before = list(eks.updates)
+        start = {"run_id": CAMPAIGN, "execution_arn": EXECUTIONS + CAMPAIGN}
+        for stage in (wake_nodes, plan_run):
+            with pytest.raises(InvalidPlan, match=r"\$: .*id of a campaign.*another name"):
+                stage({**PLAN, "dry_run": dry_run}, resources, **start)
+        assert resources.store.run(CAMPAIGN) is None
+        assert eks.updates == before
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    def test_no_campaign_can_have_the_id_of_a_run(self, machine, resources, dry_run):
+        plan_run(PLAN, resources, run_id=CAMPAIGN, execution_arn=EXECUTIONS + CAMPAIGN)
+        with pytest.raises(InvalidCampaign, match=r"\$: .*id of a run.*another name"):
+            machine.plan(draws(1, dry_run=dry_run))
+        assert resources.campaigns.campaign(CAMPAIGN) is None
+
+    def test_an_execution_that_was_refused_leaves_its_name_to_the_other(self, machine, resources):
+        resources.store.finish_run(CAMPAIGN, "invalid")
+        machine.begin(draws(1))
+
+    def test_a_step_is_made_though_another_campaign_has_the_id_of_its_run(self, machine, resources):
+        machine.begin(draws(1))
+        step = machine.judge()
+        Machine(resources, step.run_id).plan(draws(1))
+        machine.change()
+        start = {"run_id": step.run_id, "execution_arn": EXECUTIONS + step.run_id}
+        assert plan_run(step.plan, resources, **start).run_id == step.run_id
+        assert take_lease(step.run_id, resources).taken
+
+    def test_a_lease_of_an_older_rackrate_is_kept_until_its_campaign_ends(
+        self, machine, resources, store, executions
+    ):
+        machine.begin(draws(1))
+        forget_kinds(store)
+        start = {"run_id": "mine", "execution_arn": EXECUTIONS + "mine"}
+        plan_run(PLAN, resources, **start)
+        assert not take_lease("mine", resources).taken
+        # A run of its name is refused, and its end gives nothing back.
+        store.start_run(CAMPAIGN, "running", now())
+        finish(CAMPAIGN, resources, execution_arn=EXECUTIONS, failure=LOST, report_key=None)
+        assert not take_lease("mine", resources).taken
+        machine.step()
+        assert {lease.kind for lease in store.leases().values()} == {"campaign"}
+        forget_kinds(store)
+        machine.judge()
+        machine.end()
+        assert take_lease("mine", resources).taken
+
+    def test_a_lease_of_an_older_rackrate_ends_when_all_who_may_hold_it_have_ended(
+        self, machine, resources, store, executions
+    ):
+        machine.begin(draws(1))
+        store.start_run(CAMPAIGN, "succeeded", now(), execution_arn=EXECUTIONS + CAMPAIGN)
+        executions.statuses[EXECUTIONS + CAMPAIGN] = "SUCCEEDED"
+        forget_kinds(store)
+        start = {"run_id": "mine", "execution_arn": EXECUTIONS + "mine"}
+        plan_run(PLAN, resources, **start)
+        assert not take_lease("mine", resources).taken
+        executions.statuses[CAMPAIGN_ARN] = "ABORTED"
+        resources.campaigns.update(CAMPAIGN, status="aborted")
+        assert take_lease("mine", resources).taken
 
     def test_its_end_gives_the_nodes_back(self, machine, store):
         machine.begin(draws(1))
@@ -495,6 +583,15 @@ class TestLease:
         machine.judge()
         machine.end()
         assert store.leases() == {}
+
+
+def forget_kinds(store):
+    """Store the leases as an older rackrate did."""
+    leases = store.table.get("lease", "nodes")
+    for lease in leases.values():
+        if isinstance(lease, dict):
+            del lease["kind"]
+    store.table.put(leases)
 
 
 def stopped(status="ABORTED", **more):
@@ -596,9 +693,9 @@ class TestStopped:
         executions.statuses[CAMPAIGN_ARN] = "ABORTED"
         eks.refusals = ["ResourceInUseException"] * 4
         restore_stopped(stopped(), resources, patience_seconds=-1)
-        store.give_back_nodes(CAMPAIGN)
+        store.give_back_nodes("campaign", CAMPAIGN)
         soon = later(now(), 600)
-        lease = Lease(run_id="run-9", taken_at=now(), expected_end=soon, expires_at=soon)
+        lease = lease_until(soon)
         assert store.hold_nodes(("treatment",), lease) is None
         asked = len(eks.updates)
         assert sweep_campaigns(resources, patience_seconds=1).unrestored == (CAMPAIGN,)
@@ -746,9 +843,14 @@ class TestIdle:
         machine.change()
         asked = len(eks.updates)
         assert wake_nodes(step.plan, resources, run_id=step.run_id, execution_arn="arn").ready
-        rested = rest_unneeded(resources, apart_from={step.run_id})
+        rested = rest_unneeded(resources, runs={step.run_id})
         assert rested.needed_by == (CAMPAIGN,)
         assert len(eks.updates) == asked
+
+    def test_the_end_of_a_run_of_its_id_puts_none_of_its_nodes_to_rest(self, machine, resources):
+        machine.begin(draws(1))
+        assert rest_unneeded(resources, runs={CAMPAIGN}).needed_by == (CAMPAIGN,)
+        assert rest_unneeded(resources, campaigns={CAMPAIGN}).needed_by == ()
 
     def test_another_run_wakes_no_node_until_the_campaign_has_ended(self, machine, resources, eks):
         machine.begin(draws(1))

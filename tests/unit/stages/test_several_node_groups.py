@@ -101,7 +101,7 @@ class TestIdle:
 
     def test_every_group_is_put_to_rest(self, resources, eks):
         self.wake(resources)
-        assert rest_unneeded(resources, apart_from={"mine"}).rested == tuple(USUAL)
+        assert rest_unneeded(resources, runs={"mine"}).rested == tuple(USUAL)
         assert set(desired(eks).values()) == {0}
         assert {name: sizes.most for name, sizes in eks.sizes.items()} == USUAL
 

@@ -262,9 +262,9 @@ def test_of_many_that_ask_at_once_for_a_dead_runs_nodes_one_takes_all_of_them(
     assert {lease.run_id for lease in store.leases().values()} == set(taken)
 
 
-def lease_of(run_id):
+def lease_of(run_id, kind="run"):
     soon = later(now(), 60)
-    return Lease(run_id=run_id, taken_at=now(), expected_end=soon, expires_at=soon)
+    return Lease(run_id=run_id, kind=kind, taken_at=now(), expected_end=soon, expires_at=soon)
 
 
 class TestRenewal:
@@ -335,11 +335,11 @@ STEPS = st.lists(
 def test_an_arm_has_at_most_one_holder_whatever_the_order_of_calls(store, steps):
     """Against a model: a dictionary of arms."""
     for run in RUNS:
-        store.give_back_nodes(run)
+        store.give_back_nodes("run", run)
     model: dict[str, str] = {}
     for step, run, arms in steps:
         if step == "give back":
-            store.give_back_nodes(run)
+            store.give_back_nodes("run", run)
             model = {arm: holder for arm, holder in model.items() if holder != run}
             continue
         renew = step == "renew"
