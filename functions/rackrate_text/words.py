@@ -86,8 +86,8 @@ def names_by_reason(reasons: Iterable[tuple[str, str | None]]) -> dict[str, list
     return found
 
 
-#: With these a spreadsheet takes a cell for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: With these a spreadsheet takes a cell for a formula, in some languages also in full width.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def inert(text: str) -> str:
