@@ -226,7 +226,7 @@ def command(verb: str, stack: str) -> str:
 def _plain(reason: str) -> str:
     """A reason without what CloudFormation writes around the message of a custom resource."""
     _, _, message = reason.rpartition("Message returned: ")
-    return re.sub(r" \(RequestId: [^)]*\)$", "", message).rstrip(".")
+    return re.sub(r" \(RequestId: [^()]*\)$", "", message).rstrip(".")
 
 
 def _listed(parameters: Mapping[str, str]) -> list[dict[str, str]]:

@@ -50,17 +50,19 @@ _MEANINGS: dict[str, tuple[str, str]] = {
 _LAMBDA = ("Lambda itself failed", "Run again")
 _STATES = ("Step Functions could not go on", "Report it, with the plan")
 _CRASHED = re.compile(r"signal: killed|out of memory", re.IGNORECASE)
-_TIMED_OUT = re.compile(r"Task timed out after ([\d.]+) seconds")
+_TIMED_OUT = re.compile(r"Task timed out after (\d+(?:\.\d+)?) seconds")
 _AWS = re.compile(
     r"An error occurred \((?P<code>[\w.]+)\) when calling the (?P<operation>\w+) operation[^:]*: "
     r"(?P<message>.*)",
     re.DOTALL,
 )
+# Nothing is read beyond the next place where the expression could begin, and nothing twice, so that
+# no text takes more than linear time.
 _DENIED = re.compile(
-    r"(?:assumed-role/|role/)(?P<role>[\w+=,.@-]+)\S* is not authorized to perform:? "
+    r"role/(?P<role>[\w+=,.@-]++)(?:(?!role/)\S)*+ is not authorized to perform:? "
     r"(?P<action>[\w-]+:\w+)"
 )
-_KEY = re.compile(r"KMS|kms:|\bkey\b.*\b(?:disabled|pending deletion)\b")
+_KEY = re.compile(r"KMS|kms:|\bkey\b(?:(?!\bkey\b).)*\b(?:disabled|pending deletion)\b")
 _REQUEST = re.compile(r"RequestId: ([0-9a-f-]{36})")
 
 #: How many places of a loss a line names.
@@ -75,7 +77,7 @@ _IDS = tuple(
         (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "…"),
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "…"),
         (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "…"),
-        (r"\[[0-9a-fA-F:]*:[0-9a-fA-F:]+\](?::\d+)?", "…"),
+        (r"\[[0-9a-fA-F]*+:[0-9a-fA-F:]++\](?::\d+)?", "…"),
         (r"\bport \d+\b", "port …"),
         (r"\brun-[0-9a-f]{10}(?:-[\w-]*)?(?![\w-])", "the pod"),
         (r"\b0x[0-9a-fA-F]+\b", "…"),

@@ -8,9 +8,10 @@ import re
 _END = r"(?:\x07|\x1b\\|\x9c)"
 #: The sequences that a terminal obeys (ECMA-48): strings such as titles and the clipboard (OSC,
 #: DCS, SOS, PM, APC), then control sequences (CSI), then the others, and each with its introducer
-#: of one byte (C1) too. A string without an end loses only its introducer.
+#: of one byte (C1) too. A string without an end loses only its introducer. It ends at the next
+#: control character at the latest, so that many introducers do not each search the whole text.
 _SEQUENCES = re.compile(
-    rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*{_END}"
+    rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x80-\x9f\n]*+{_END}"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|\x1b[ -/]*[0-~]?"
 )
