@@ -20,6 +20,7 @@ from botocore.exceptions import (
 )
 
 from rackrate_text.units import duration
+from rackrate_text.words import shortened
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -54,15 +55,20 @@ PERMISSION_CODES = frozenset({"AccessDenied", "AccessDeniedException", "Unauthor
 """The error codes of calls that the caller's policies do not allow."""
 
 
+_MESSAGE_CHARACTERS = 8000  # a reason of CloudFormation has half as many
+
+
 class Refusal(Exception):
     """An error that ends the command. Its message is one sentence: what is wrong and what to do.
+
+    A message that quotes much loses its middle.
 
     `exit_code` is 2 when the caller can correct it (input, credentials, name), and 1 otherwise.
     `details` are further values for a program.
     """
 
     def __init__(self, message: str, exit_code: int = EXIT_USAGE) -> None:
-        super().__init__(message)
+        super().__init__(shortened(message, _MESSAGE_CHARACTERS))
         self.exit_code = exit_code
         self.details: dict[str, Any] = {}
 

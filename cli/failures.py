@@ -84,7 +84,7 @@ def explain_failure(output: Output, error: str, cause: str) -> list[str]:
     lines = human(cause)
     refused = next((kind.plan for kind in (RUN, CAMPAIGN) if kind.invalid == error), None)
     if refused is not None:
-        many = "a fault" if len(lines) == 1 else f"{len(lines)} faults"
+        many = "a fault" if len(lines) == 1 else "faults"
         first = f"The {refused} has {many} and nothing was started:"
         output.complain(first)
         details = lines

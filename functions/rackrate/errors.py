@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from botocore import exceptions as botocore_errors
 from botocore.exceptions import ClientError
+
+from rackrate.foreign import plain
+from rackrate_text.words import counted
 
 #: The AWS error codes for throttling. S3 and DynamoDB pass on that KMS throttles them.
 _THROTTLED = frozenset(
@@ -85,37 +89,46 @@ class Fault:
         return f"{self.path}: {self.problem}; {self.remedy}"
 
 
-class InvalidPlan(RackrateError):
-    """The plan cannot be run; the user has to change it. Nothing was started.
+#: How many faults a refusal names, how many characters of each, and how many bytes its lines may
+#: take as JSON. Step Functions keeps 32 KiB of an error's cause (API reference, TaskFailedEvent). A
+#: function's cause is a document with the message and a stack trace.
+_FAULTS, _FAULT_CHARACTERS, _LINES_BYTES = 20, 1000, 24 * 1024
 
-    The message has one line for each fault: `<path>: <what is wrong>; <remedy>`.
+
+def lines_of(faults: Sequence[Fault]) -> str:
+    """The message of a refusal: a line for each of the first faults, and how many more there are.
+
+    The lines have no control characters, and are short enough for an error's cause.
+    """
+    lines = [plain(str(fault), _FAULT_CHARACTERS) for fault in faults[:_FAULTS]]
+    while len(json.dumps(lines)) > _LINES_BYTES:
+        lines.pop()
+    if more := len(faults) - len(lines):
+        lines.append(f"and {counted(more, 'more fault')}")
+    return "\n".join(lines)
+
+
+class InvalidInput(RackrateError):
+    """Base class of the refusals of an input, before anything is started; never raised itself.
+
+    The message has one line for each of the first faults: `<path>: <what is wrong>; <remedy>`.
     """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+        super().__init__(lines_of(faults))
 
 
-class InvalidComparison(RackrateError):
-    """Two runs cannot be compared; the user has to name others. Nothing was written.
-
-    The message is one sentence, or has a line for each fault: `<field>: <what is wrong>; <remedy>`.
-    """
-
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+class InvalidPlan(InvalidInput):
+    """The plan cannot be run; the user has to change it."""
 
 
-class InvalidCampaign(RackrateError):
-    """The campaign cannot be made; the user has to change its input. Nothing was started.
+class InvalidComparison(InvalidInput):
+    """Two runs cannot be compared; the user has to name others."""
 
-    The message has one line for each fault: `<path>: <what is wrong>; <remedy>`.
-    """
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+class InvalidCampaign(InvalidInput):
+    """The campaign cannot be made; the user has to change its input."""
 
 
 class StepsLost(RackrateError):
@@ -191,10 +204,12 @@ GIVING_UP: Mapping[str, type[RackrateError]] = {
     kind.__name__: kind
     for kind in (AccessLost, NodesUnavailable, ServersNotReady, AdmissionRefused, TrialsLost)
 }
+#: The errors that refuse an input before anything is started, by name.
+REFUSALS = frozenset(error.__name__ for error in InvalidInput.__subclasses__())
 #: The names of all of these errors. Their messages are sentences for people.
-NAMES = frozenset(error.__name__ for error in RackrateError.__subclasses__())
-#: Those that refuse an input before anything is started, with a line for each mistake.
-REFUSALS = frozenset({"InvalidPlan", "InvalidComparison", "InvalidCampaign"})
+NAMES = REFUSALS | {
+    error.__name__ for error in RackrateError.__subclasses__() if error is not InvalidInput
+}
 
 
 def is_throttling(error: Any) -> bool:

@@ -50,6 +50,11 @@ def several_runs(name: str, number: int) -> str:
     return f"the {runs}" if name == runs else f"the {runs} of {name}"
 
 
+def shortened(text: str, most: int) -> str:
+    """The text without its middle if it has more than `most` characters."""
+    return text if len(text) <= most else f"{text[: most // 2 - 1]} … {text[2 - most // 2 :]}"
+
+
 def capitalized(words: str) -> str:
     """The text with its first letter capitalized and the rest unchanged."""
     return f"{words[:1].upper()}{words[1:]}"

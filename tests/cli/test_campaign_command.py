@@ -360,7 +360,7 @@ def test_every_fault_of_an_invalid_campaign_is_printed(
     stack.record_campaign(CAMPAIGN, status="invalid", phase="refused")
     done = run(rackrate, stack, tmp_path)
     assert done.exit_code == 2
-    assert "The campaign has 2 faults and nothing was started:" in done.stderr
+    assert "nothing was started" in done.stderr
     assert all(line in done.stderr for line in lines)
     assert list(tmp_path.iterdir()) == []
 

@@ -24,6 +24,7 @@ from .conftest import DeployedStack, Rackrate
         ("null", "not null"),
         ("[" * 100_000, "nested too deeply"),
         ('{"seed": ' + "9" * 5000 + "}", "5000 digits"),
+        ('{"%s": 1, "%s": 2}' % (("k" * 100_000,) * 2), "is used twice"),
     ],
 )
 def test_a_plan_that_is_not_a_json_object_is_refused_with_its_place(
@@ -35,6 +36,7 @@ def test_a_plan_that_is_not_a_json_object_is_refused_with_its_place(
         read_plan(plan)
     assert says in str(refusal.value)
     assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 10_000
 
 
 def test_a_comparison_is_not_mistaken_for_a_plan(tmp_path: Path) -> None:

@@ -63,16 +63,16 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
             case "missing":
                 problem, remedy = "is missing", _REMEDIES[found]
             case "greater_than":
-                problem = f"must be more than {context['gt']}, not {value!r}"
+                problem = f"must be more than {context['gt']}, not {shown(value)}"
                 remedy = "write a larger number"
             case "greater_than_equal":
-                problem = f"must be at least {context['ge']}, not {value!r}"
+                problem = f"must be at least {context['ge']}, not {shown(value)}"
                 remedy = "write a larger number"
             case "less_than":
-                problem = f"must be less than {context['lt']}, not {value!r}"
+                problem = f"must be less than {context['lt']}, not {shown(value)}"
                 remedy = "write a smaller number"
             case "less_than_equal":
-                problem = f"must be at most {context['le']}, not {value!r}"
+                problem = f"must be at most {context['le']}, not {shown(value)}"
                 remedy = "write a smaller number"
             case "literal_error":
                 problem = f"must be {context['expected']}, not {shown(value)}"
@@ -137,7 +137,7 @@ def kind_of(value: object) -> str:
         case bool():
             return "true or false"
         case int() | float():
-            return f"the number {value}"
+            return f"the number {shown(value)}"
         case str():
             return f"the text {shown(value)}"
         case list():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackrate.aws import is_ipv6
-from rackrate.errors import Fault
+from rackrate.errors import Fault, lines_of
 from rackrate.plan.capacity import (
     LEAST_NODES,
     SPREAD_INSTANCES,
@@ -58,11 +58,11 @@ Network = ipaddress.IPv4Network
 
 
 class PreflightFailed(Exception):
-    """The stack's parameters cannot work; the message has a line for each fault."""
+    """The stack's parameters cannot work; the message has a line for each of the first faults."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+        super().__init__(lines_of(faults))
 
 
 @dataclass(frozen=True)

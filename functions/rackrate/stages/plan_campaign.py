@@ -103,7 +103,7 @@ def plan_campaign(
             faults,
         )
     if faults or planned is None:
-        raise InvalidCampaign(sorted(set(faults), key=faults.index))
+        raise InvalidCampaign([*dict.fromkeys(faults)])
     campaigns.put(campaign_id, "plan.json", planned)
     for step in taken_over:
         campaigns.put_step(campaign_id, step)

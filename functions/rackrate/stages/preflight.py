@@ -86,7 +86,7 @@ def serve_request(
         existing cluster, the physical id is the cluster's name.
 
     Raises:
-        PreflightFailed: the message has every fault.
+        PreflightFailed: the message has a line for each of the first faults.
     """
     if event["RequestType"] == "Delete":
         return Answer(event["PhysicalResourceId"])

@@ -9,12 +9,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.errors import InvalidComparison, InvalidPlan
+from rackrate.errors import InvalidCampaign, InvalidComparison, InvalidPlan
 from rackrate.plan.campaign import check_plans, read_campaign
 from rackrate.plan.check import check_plan
 from rackrate.plan.estimate import estimate
 from rackrate.plan.schedule import build_schedule, build_warm_up
 from rackrate.results.comparison import read_request
+from rackrate.stack.preflight import PreflightFailed
 from tests.templates.cloudformation import ROOT
 from tests.unit.builders import usual_arm
 from tests.unit.samples import ARMS, HOST_SETTINGS
@@ -107,6 +108,45 @@ def lay_out(plan):
     items = build_schedule(plan, arms)
     warm_ups = build_warm_up(plan, arms) if plan.warm_up else []
     return items, estimate(plan, items, warm_ups, arms, pricing=None, region="us-east-1")
+
+
+#: What a plan of 32 kB may have of one thing, at most.
+MANY = 2500
+LONG = st.sampled_from(["x" * 30_000, "\U0001f600" * 2_000, "\x9d\x1b]" * 2_000, 10**4000])
+
+
+@given(
+    st.fixed_dictionaries({}, optional={"seed": LONG, "blocks": LONG, "pairing": LONG}),
+    st.dictionaries(st.text(max_size=4), OTHER, max_size=3),
+    st.integers(0, MANY),
+)
+def test_a_refusal_fits_into_a_cause_and_counts_what_it_leaves_out(long, few, many):
+    test = {"name": "tcp-1", **{f"{number}": 0 for number in range(many)}}
+    try:
+        check_plan(
+            {"tests": [test], **few, **long},
+            stack_arms=ARMS,
+            nodes=COUNTS,
+            host_network=True,
+            run_id="r",
+        )
+    except InvalidPlan as invalid:
+        faults = invalid.faults
+    else:
+        assert not (many or long)
+        return
+    for kind in (InvalidPlan, InvalidCampaign, InvalidComparison, PreflightFailed):
+        message = str(kind(faults))
+        # Step Functions keeps 32 KiB, and Lambda adds up to 4 KiB of stack trace.
+        assert len(json.dumps(message)) < 28 * 1024
+        lines = message.split("\n")
+        assert all(line.isprintable() for line in lines)
+        if len(faults) <= 5:
+            assert len(lines) == len(faults)
+        elif len(faults) > 20:
+            named = len(lines) - 1
+            assert 5 <= named <= 20
+            assert f" {len(faults) - named} more" in lines[-1]
 
 
 @given(edited([{}, FULL_PLAN, *PLANS]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rackrate_text.words import counted, listed, metric_of_test, metric_words
+from rackrate_text.words import counted, listed, metric_of_test, metric_words, shortened
 
 
 def test_only_one_is_singular():
@@ -23,3 +23,11 @@ def test_a_metric_is_told_in_words_and_a_name_that_its_test_has_once():
     ]
     assert metric_of_test("tcp-1", "throughput") == "tcp-1 throughput"
     assert metric_of_test("latency", "latency_p99") == "latency p99"
+
+
+def test_a_text_that_is_too_long_keeps_its_beginning_and_its_end():
+    text = f"the name {'x' * 10_000} is used twice; keep one"
+    short = shortened(text, 60)
+    assert len(short) <= 60
+    assert short.startswith("the name xx") and short.endswith("xx is used twice; keep one")
+    assert shortened(text, len(text)) == text
