@@ -537,3 +537,22 @@ def test_no_policy_but_that_of_a_key_for_its_account_allows_every_action():
                     stars = [a for a in walk(value["Action"]) if isinstance(a, str) and "*" in a]
                     is_key = resource["Type"] == "AWS::KMS::Key"
                     assert stars == [] or (is_key and stars == ["kms:*"]), (path.stem, name)
+
+
+#: Encrypts Secrets of the cluster for EKS, which calls KMS itself.
+CALLS_KMS = {("cluster", "ClusterRole")}
+
+
+def test_no_role_uses_a_key_but_through_the_service_whose_data_it_encrypts():
+    """Otherwise a role could decrypt whatever else the key encrypts, given the ciphertext."""
+    without = {
+        (path.stem, name)
+        for path, template in LOADED.items()
+        for name, resource in template["Resources"].items()
+        if resource["Type"].startswith("AWS::IAM::")
+        for value in walk(resource["Properties"])
+        if isinstance(value, dict) and value.get("Effect") == "Allow"
+        if any(isinstance(action, str) and "kms:" in action for action in walk(value["Action"]))
+        if "kms:ViaService" not in value.get("Condition", {}).get("StringEquals", {})
+    }
+    assert without == CALLS_KMS
