@@ -90,16 +90,22 @@ class Cluster:
     def __init__(self, name: str, session: Any = None) -> None:
         self.name = name
         self._session = session or aws.session()
-        self._token_expires = 0.0
-        with _translated(name):
-            description = self._session.client("eks").describe_cluster(name=name)["cluster"]
-        if not description.get("endpoint"):
-            raise ClusterUnreachable(f"the cluster {name} is {description['status']}")
-        configuration = Configuration(host=description["endpoint"].rstrip("/"))
-        # The client takes the certificate authority only as a file. The file exists as long as this
+        # The client takes the certificate authority only as a file. The files exist as long as this
         # object.
         self._files = tempfile.TemporaryDirectory()
-        authority = Path(self._files.name, "authority.pem")
+        with _translated(name):
+            self._connect()
+
+    def _connect(self) -> None:
+        """Take the cluster's endpoint and authority from EKS.
+
+        A function's process may live longer than a cluster, which can be recreated under its name.
+        """
+        description = self._session.client("eks").describe_cluster(name=self.name)["cluster"]
+        if not description.get("endpoint"):
+            raise ClusterUnreachable(f"the cluster {self.name} is {description['status']}")
+        configuration = Configuration(host=description["endpoint"].rstrip("/"))
+        authority = Path(tempfile.mkdtemp(dir=self._files.name), "authority.pem")
         authority.write_bytes(base64.b64decode(description["certificateAuthority"]["data"]))
         configuration.ssl_ca_cert = str(authority)
         configuration.connection_pool_maxsize = _CONNECTIONS
@@ -120,8 +126,10 @@ class Cluster:
         )
         configuration.api_key_prefix["authorization"] = "Bearer"
         configuration.refresh_api_key_hook = self._renew_token
+        self._token_expires = 0.0
         self._renew_token(configuration)
         self._api = ApiClient(configuration)
+        self._is_current = True
         self.version: str | None = description.get("version")
         #: Whether pods and Services have IPv6 addresses only.
         self.is_ipv6: bool = aws.is_ipv6(description)
@@ -143,7 +151,8 @@ class Cluster:
     ) -> urllib3.BaseHTTPResponse:
         """Send a request, and read the body of its response unless it is to be streamed.
 
-        If the API does not accept the token, it gets a new one once.
+        If the API does not accept the token, it gets a new one once. If the API does not answer,
+        the next request connects again.
 
         Raises:
             ApiException: the API responded with an error.
@@ -163,12 +172,17 @@ class Cluster:
             )
             return response
 
+        if not self._is_current:
+            self._connect()
         try:
             response = send()
+        except urllib3.exceptions.HTTPError:
+            self._is_current = False
+            raise
         except ApiException as error:
             if error.status != HTTPStatus.UNAUTHORIZED:
                 raise
-            self._token_expires = 0.0
+            self._connect()
             response = send()
         if not stream:
             response.read(cache_content=True)

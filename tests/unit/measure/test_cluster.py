@@ -273,6 +273,41 @@ def test_a_cluster_that_does_not_listen_is_unreachable(certificate):
         nobody.list(PODS)
 
 
+@pytest.mark.parametrize(
+    "former", ["its address is gone", "another authority signs", "it knows no role"]
+)
+def test_a_cluster_that_was_recreated_under_its_name_is_reached_by_the_next_call(
+    api, certificate, former
+):
+    """A function's process lives on, and kept the endpoint and the authority of the old one."""
+    new = Session(api.url, certificate[1])
+    old = Session(api.url, certificate[1])
+    if former == "its address is gone":
+        old.description["endpoint"] = "https://127.0.0.1:9"
+    elif former == "another authority":
+        authority = base64.b64encode(Path(certifi.where()).read_bytes()).decode()
+        old.description["certificateAuthority"] = {"data": authority}
+    else:
+        old.description["endpoint"] += "/old"
+    api.answers["GET", f"/old{PODS}"] = status(401, "Unauthorized")
+    api.answers["GET", PODS] = (200, {"items": []})
+    cluster = Cluster("house", old)
+    with pytest.raises(ClusterUnreachable):
+        cluster.list(PODS)
+    old.description = new.description | {"version": "1.37"}
+    assert cluster.list(PODS) == []
+    assert cluster.version == "1.37"
+
+
+def test_a_cluster_is_described_again_only_after_it_could_not_be_reached(api, cluster):
+    cluster._session.describe_cluster = None
+    api.answers["GET", PODS] = [(200, {"items": []}), status(500, "broken"), (200, {"items": []})]
+    cluster.list(PODS)
+    with pytest.raises(ClusterUnreachable):
+        cluster.list(PODS)
+    cluster.list(PODS)
+
+
 def test_a_cluster_that_is_being_created_is_unreachable(certificate):
     session = Session("", certificate[1])
     session.description["status"] = "CREATING"
