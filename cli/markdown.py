@@ -17,7 +17,7 @@ from .failures import RunFailure
 from .results import Results, Verdict
 from .verdict import by_comparison, drifts, interval_head, marked_word, scope_line
 
-_SIGNS = {"better": "▲", "worse": "▼", "no meaningful difference": "=", "inconclusive": "?"}
+_SIGNS = {"better": "▲ ", "worse": "▼ ", "no meaningful difference": "= ", "inconclusive": "? "}
 #: A comment on GitHub has at most 65 536 characters, and so many bytes are no more characters.
 _MOST_BYTES = 64_000
 _MOST_CHARACTERS_OF_TEXT = 1000
@@ -70,17 +70,12 @@ def _table(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
                 f"**{change(verdict.ratio)}**",
                 _cell(shift(verdict.baseline_level, verdict.arm_level, verdict.unit)),
                 changes(verdict.interval),
-                _sign(verdict) + _cell(marked_word(verdict)),
+                _SIGNS.get(verdict.verdict, "") + _cell(marked_word(verdict)),
             ]
             for verdict in verdicts
         ),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _sign(verdict: Verdict) -> str:
-    sign = _SIGNS.get(verdict.verdict)
-    return "" if sign is None else f"{sign} "
 
 
 def _code(text: str) -> str:

@@ -17,24 +17,14 @@ from pathlib import Path
 from typing import Any
 
 _MARKED = ("GITHUB_WORKFLOW", "GITHUB_JOB", "INPUT_STACK", "INPUT_PLAN", "INPUT_CAMPAIGN")
-_COMMENTS = """
-query($owner: String!, $name: String!, $number: Int!, $after: String) {
+_COMMENTS = """query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) {
-    id
-    comments(first: 100, after: $after) {
-      nodes { id body viewerDidAuthor }
-      pageInfo { hasNextPage endCursor }
-    }
-  } }
-}"""
-_EDIT = """
-mutation($id: ID!, $body: String!) {
-  updateIssueComment(input: {id: $id, body: $body}) { clientMutationId }
-}"""
-_ADD = """
-mutation($id: ID!, $body: String!) {
-  addComment(input: {subjectId: $id, body: $body}) { clientMutationId }
-}"""
+    id comments(first: 100, after: $after) {
+      nodes { id body viewerDidAuthor } pageInfo { hasNextPage endCursor } } } } }"""
+_EDIT = """mutation($id: ID!, $body: String!) {
+  updateIssueComment(input: {id: $id, body: $body}) { clientMutationId } }"""
+_ADD = """mutation($id: ID!, $body: String!) {
+  addComment(input: {subjectId: $id, body: $body}) { clientMutationId } }"""
 
 
 def ask(query: str, **variables: Any) -> Any:
@@ -61,10 +51,10 @@ def main() -> None:
     mark = f"<!-- rackrate: {hashlib.sha256(parts.encode()).hexdigest()} -->"
     body = f"{mark}\n{Path(os.environ['SUMMARY']).read_text('utf-8', 'replace')}"
     owner, name = os.environ["GITHUB_REPOSITORY"].split("/")
+    number = int(os.environ["NUMBER"])
     page: dict[str, Any] = {"hasNextPage": True, "endCursor": None}
     while page["hasNextPage"]:
-        number, after = int(os.environ["NUMBER"]), page["endCursor"]
-        data = ask(_COMMENTS, owner=owner, name=name, number=number, after=after)
+        data = ask(_COMMENTS, owner=owner, name=name, number=number, after=page["endCursor"])
         request = data["repository"]["pullRequest"]
         for comment in request["comments"]["nodes"]:
             if comment["viewerDidAuthor"] and comment["body"].startswith(mark):

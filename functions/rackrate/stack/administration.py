@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from aws_lambda_powertools import Logger
 
@@ -22,18 +22,8 @@ logger = Logger(child=True)
 _LONGEST = datetime.timedelta(minutes=15)
 
 
-class Administration(Protocol):
-    """The right to administer the cluster."""
-
-    def take(self) -> None:
-        """Get the right. It takes effect some seconds later; taking it again is harmless."""
-
-    def give_back(self) -> None:
-        """Give the right back. It is no error if nobody has it."""
-
-
 class AccessPolicy:
-    """EKS's administrator policy at the function's own access entry.
+    """The right to administer a cluster: EKS's policy at the function's own access entry.
 
     Sources: EKS API reference, AssociateAccessPolicy and DisassociateAccessPolicy.
     """
@@ -47,7 +37,7 @@ class AccessPolicy:
         }
 
     def take(self) -> None:
-        """Associate the policy with the entry."""
+        """Associate the policy, which takes effect some seconds later; again is harmless."""
         self._patience.ask(
             lambda: self._eks.associate_access_policy(
                 **self._entry, accessScope={"type": "cluster"}
@@ -55,7 +45,7 @@ class AccessPolicy:
         )
 
     def give_back(self) -> None:
-        """Remove the policy from the entry; nothing happens if the entry is gone too."""
+        """Remove the policy; it is no error if the entry does not have it or does not exist."""
         try:
             self._patience.ask(lambda: self._eks.disassociate_access_policy(**self._entry))
         except self._eks.exceptions.ResourceNotFoundException:

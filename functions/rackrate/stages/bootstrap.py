@@ -17,7 +17,7 @@ from rackrate.measure.cluster import Cluster
 from rackrate.measure.manifests import NETWORK, STACK
 from rackrate.measure.obstacles import GaveUp
 from rackrate.stack import tenancy
-from rackrate.stack.administration import Administration
+from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import NOTHING, Answer
 from rackrate.stack.time_limit import OutOfTime, time_limit
 from rackrate.store import Store
@@ -207,7 +207,7 @@ def serve_request(
     event: Mapping[str, Any],
     tenant: Tenant,
     connect: Connect,
-    administration: Administration,
+    administration: AccessPolicy,
     seconds: float,
 ) -> Answer:
     """Handle CloudFormation's request, with retries because a new access entry takes effect late.
@@ -241,9 +241,7 @@ def serve_request(
     return heal(tenant, connect, administration, seconds)
 
 
-def heal(
-    tenant: Tenant, connect: Connect, administration: Administration, seconds: float
-) -> Answer:
+def heal(tenant: Tenant, connect: Connect, administration: AccessPolicy, seconds: float) -> Answer:
     """Create and correct the stack's objects, also those that somebody deleted.
 
     Raises:
@@ -288,7 +286,7 @@ def ask_to_heal(run_id: str, error: ClusterUnreachable, store: Store) -> None:
 def _administer(
     work: Callable[[Cluster | None, float], None],
     connect: Connect,
-    administration: Administration,
+    administration: AccessPolicy,
     seconds: float,
 ) -> None:
     """Work as an administrator of the cluster for some time at most, and be none afterwards.
