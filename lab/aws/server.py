@@ -259,7 +259,7 @@ def _apis(
         clients,
         lambda engine: resource_types(engine, stacks=stacks, runtime=runtime, responses=responses),
     )
-    change_sets = ChangeSets()
+    change_sets = ChangeSets(engine, stacks, clients)
     control_planes = ControlPlanes(clusters, clients, infrastructure)
     node_groups = NodeGroups(clusters, clients, infrastructure)
     terminations.install(node_groups.replace)

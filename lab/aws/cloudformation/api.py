@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import uuid
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
-from lab.aws.account import arn
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
-from lab.aws.cloudformation.change_sets import ChangeSet, ChangeSets, changes_between
-from lab.aws.cloudformation.engine import Engine, check_can_update
+from lab.aws.cloudformation.change_sets import ChangeSet, ChangeSets
+from lab.aws.cloudformation.engine import Engine, adopt
 from lab.aws.cloudformation.failures import StackError
 from lab.aws.cloudformation.preparation import prepare, read_template
-from lab.aws.cloudformation.stacks import ResourceState, Stack, Stacks, new_stack_id
+from lab.aws.cloudformation.stacks import STACK_TYPE, ResourceState, Stack, Stacks, new_stack_id
 from lab.aws.cloudformation.template import BODY_BYTES, transforms_of
 from lab.aws.cloudformation.template_urls import read_template_url
 
@@ -124,6 +123,7 @@ class CloudFormationResponse(BaseResponse):
                     {resource["Type"] for resource in template["Resources"].values()}
                 ),
                 "Version": str(template.get("AWSTemplateFormatVersion", "2010-09-09")),
+                "Metadata": json.dumps(template["Metadata"]) if "Metadata" in template else None,
             }
         )
 
@@ -135,63 +135,48 @@ class CloudFormationResponse(BaseResponse):
     # -- change sets
 
     def create_change_set(self) -> ActionResult:
-        kind = self._get_param("ChangeSetType", "UPDATE")
+        kind, name = self._get_param("ChangeSetType", "UPDATE"), self._get_param("StackName")
+        capabilities = self._get_param("Capabilities", [])
         with _refusals():
-            if kind == "CREATE":
-                stack = self._new_stack()
-                if any(s.name == stack.name for s in self._stacks.live()):
-                    stack = self._stacks.find(stack.name)
-                    if stack.status != "REVIEW_IN_PROGRESS":
-                        raise StackError("ValidationError", f"Stack [{stack.name}] already exists")
-                body = self._body()
-            else:
-                stack = self._stacks.find(self._get_param("StackName"))
-                check_can_update(stack)
-                previous = self._get_param("UsePreviousTemplate")
-                body = stack.template_body if previous else self._body()
-            template = read_template(body)
-            parameters = self._parameters(stack)
-            capabilities = self._get_param("Capabilities", [])
-            kinds = {resource["Type"] for resource in template["Resources"].values()}
-            if "AWS::CloudFormation::Stack" not in kinds:
+            stack = self._under_review(name) if kind == "CREATE" else self._stacks.find(name)
+            previous = self._get_param("UsePreviousTemplate")
+            body = stack.template_body if previous else self._body()
+            kinds = {resource["Type"] for resource in read_template(body)["Resources"].values()}
+            if STACK_TYPE not in kinds:
                 # Who reviews a change set has seen what its macros made (CreateChangeSet).
                 capabilities = [*capabilities, "CAPABILITY_AUTO_EXPAND"]
             # Parameters and rules are checked before there is a change set, or a stack for it.
-            prepare(Stack(stack.stack_id, stack.name, body, parameters, capabilities, self._tags()))
+            parameters, tags = self._parameters(stack), self._tags()
             if kind == "CREATE":
-                stack.template_body = body
+                candidate = Stack(stack.stack_id, stack.name, body, parameters, capabilities, tags)
+                prepare(candidate)
                 self._stacks.add(stack)
                 stack.set_status("REVIEW_IN_PROGRESS", "User Initiated")
-        changes = changes_between(stack, template)
-        unchanged = (
-            kind == "UPDATE"
-            and body == stack.template_body
-            and parameters == stack.given_parameters
-        )
+            else:
+                candidate = self._engine.candidate(
+                    stack, body, parameters, capabilities=capabilities, tags=tags or None
+                )
         change_set = ChangeSet(
-            id=arn(
-                "cloudformation", f"changeSet/{self._get_param('ChangeSetName')}/{uuid.uuid4()}"
-            ),
-            name=self._get_param("ChangeSetName"),
-            stack=stack,
-            kind=kind,
-            body=body,
-            parameters=parameters,
-            capabilities=capabilities,
-            tags=self._tags(),
-            description=self._get_param("Description"),
-            status="FAILED" if unchanged else "CREATE_COMPLETE",
-            execution_status="UNAVAILABLE" if unchanged else "AVAILABLE",
-            reason=(
-                "The submitted information didn't contain changes. Submit different information"
-                " to create a change set."
-                if unchanged
-                else None
-            ),
-            changes=changes,
+            self._get_param("ChangeSetName"),
+            stack,
+            candidate,
+            kind,
+            self._get_param("Description"),
+            bool(self._get_param("IncludeNestedStacks", False)),
         )
         self._change_sets.add(change_set)
+        work = threading.Thread(target=self._change_sets.fill, args=[change_set], daemon=True)
+        work.start()
+        if not change_set.includes_nested:
+            work.join()
         return ActionResult({"Id": change_set.id, "StackId": stack.stack_id})
+
+    def _under_review(self, name: str) -> Stack:
+        """The stack for a change set that creates one; it has no template yet."""
+        live = [stack for stack in self._stacks.live() if stack.name == name]
+        if live and live[0].status != "REVIEW_IN_PROGRESS":
+            raise StackError("ValidationError", f"Stack [{name}] already exists")
+        return live[0] if live else Stack(new_stack_id(name), name, "", {}, [], {})
 
     def describe_change_set(self) -> ActionResult:
         return ActionResult(self._change_set().describe())
@@ -204,34 +189,33 @@ class CloudFormationResponse(BaseResponse):
         )
 
     def delete_change_set(self) -> EmptyResult:
-        self._change_sets.delete(self._change_set())
+        change_set = self._found_change_set()
+        if change_set is not None:  # as in CloudFormation, deleting a missing one succeeds
+            self._change_sets.delete(change_set)
         return EmptyResult()
 
     def execute_change_set(self) -> EmptyResult:
         change_set = self._change_set()
-        if change_set.execution_status != "AVAILABLE":
+        stack, candidate = change_set.stack, change_set.candidate
+        if change_set.parent or change_set.execution_status != "AVAILABLE":
             raise ApiError(
                 "InvalidChangeSetStatus",
-                f"ChangeSet [{change_set.id}] cannot be executed in its current status of"
-                f" [{change_set.status}]",
+                f"ChangeSet [{change_set.id}] cannot be executed in its current execution status of"
+                f" [{change_set.execution_status}]",
             )
-        stack = change_set.stack
         with _refusals():
             if change_set.kind == "CREATE":
-                stack.template_body = change_set.body
-                stack.given_parameters = change_set.parameters
-                stack.capabilities = change_set.capabilities
-                stack.tags = change_set.tags
+                adopt(stack, candidate)
                 self._engine.create(stack)
             else:
                 self._engine.update(
                     stack,
-                    change_set.body,
-                    change_set.parameters,
-                    capabilities=change_set.capabilities,
-                    tags=change_set.tags or None,
+                    candidate.template_body,
+                    candidate.given_parameters,
+                    capabilities=candidate.capabilities,
+                    tags=candidate.tags,
                 )
-        change_set.execution_status = "EXECUTE_COMPLETE"
+        change_set.is_executed = True
         return EmptyResult()
 
     # -- reading requests
@@ -301,10 +285,17 @@ class CloudFormationResponse(BaseResponse):
                     )
             return stack, states
 
-    def _change_set(self) -> ChangeSet:
+    def _found_change_set(self) -> ChangeSet | None:
         return self._change_sets.find(
             self._get_param("ChangeSetName"), self._get_param("StackName")
         )
+
+    def _change_set(self) -> ChangeSet:
+        change_set = self._found_change_set()
+        if change_set is None:
+            name = self._get_param("ChangeSetName")
+            raise ApiError("ChangeSetNotFound", f"ChangeSet [{name}] does not exist")
+        return change_set
 
 
 @contextlib.contextmanager

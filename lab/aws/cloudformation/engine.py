@@ -23,7 +23,7 @@ from lab.aws.cloudformation.template import TemplateError
 LOG = logging.getLogger(__name__)
 
 
-def check_can_update(stack: Stack) -> None:
+def _check_can_update(stack: Stack) -> None:
     """Raise StackError for a stack whose status allows no update."""
     never = ("ROLLBACK_COMPLETE", "DELETE_COMPLETE")
     if not stack.status.endswith("_COMPLETE") or stack.status in never:
@@ -67,7 +67,28 @@ class Engine:
         wait_for: bool = False,
     ) -> None:
         """Update a stack in place. Raises StackError if refused."""
-        check_can_update(stack)
+        candidate = self.candidate(stack, body, parameters, capabilities=capabilities, tags=tags)
+        if (
+            candidate.template == stack.template
+            and candidate.parameters == stack.parameters
+            and candidate.tags == stack.tags
+        ):
+            raise StackError("ValidationError", "No updates are to be performed.")
+        stack.updated_at = now()
+        stack.set_status("UPDATE_IN_PROGRESS", "User Initiated")
+        self._run(lambda: self._update(stack, candidate), stack, wait_for)
+
+    @staticmethod
+    def candidate(
+        stack: Stack,
+        body: str,
+        parameters: dict[str, str],
+        *,
+        capabilities: list[str] | None = None,
+        tags: dict[str, str] | None = None,
+    ) -> Stack:
+        """What an update would make of a stack. Raises StackError if refused."""
+        _check_can_update(stack)
         candidate = Stack(
             stack.stack_id,
             stack.name,
@@ -79,15 +100,7 @@ class Engine:
             root_id=stack.root_id,
         )
         prepare(candidate)
-        if (
-            candidate.template == stack.template
-            and candidate.parameters == stack.parameters
-            and candidate.tags == stack.tags
-        ):
-            raise StackError("ValidationError", "No updates are to be performed.")
-        stack.updated_at = now()
-        stack.set_status("UPDATE_IN_PROGRESS", "User Initiated")
-        self._run(lambda: self._update(stack, candidate), stack, wait_for)
+        return candidate
 
     def delete(self, stack: Stack, *, wait_for: bool = False) -> None:
         """Delete a stack. First stop its creation if that still runs."""
@@ -166,7 +179,7 @@ class Engine:
         try:
             if stack.cancelled.is_set():
                 raise ResourceFailure("Resource creation cancelled")
-            handler = self._handler(state.type)
+            handler = self.handler(state.type)
             state.properties = resolver_of(stack).resolve(resource.get("Properties") or {})
             stack.set_resource_status(state, "CREATE_IN_PROGRESS")
             handler.check(state.properties)
@@ -177,7 +190,8 @@ class Engine:
         _apply(state, made)
         stack.set_resource_status(state, "CREATE_COMPLETE")
 
-    def _handler(self, kind: str) -> ResourceType:
+    def handler(self, kind: str) -> ResourceType:
+        """The type of a resource. Raises ResourceFailure for one that is not supported."""
         if kind.startswith("Custom::"):
             kind = "AWS::CloudFormation::CustomResource"
         handler = self._types.get(kind)
@@ -194,8 +208,8 @@ class Engine:
         stack.tags_changed = candidate.tags != stack.tags
         update = stack.update = Update(dependencies(stack))
         before = replace(stack)
-        update.reverts.append(lambda: _adopt(stack, before))
-        _adopt(stack, candidate)
+        update.reverts.append(lambda: adopt(stack, before))
+        adopt(stack, candidate)
         for name, needs in dependencies(stack).items():
             update.needs[name] = update.needs.get(name, set()) | needs
         failed = walk(
@@ -296,7 +310,7 @@ class Engine:
         if resource["Type"] == state.type:
             if self._update_in_place(stack, state, new, update):
                 return
-            _refuse_fixed_name(self._handler(state.type), stack, state, new)
+            _refuse_fixed_name(self.handler(state.type), stack, state, new)
             stack.set_resource_status(
                 state,
                 "UPDATE_IN_PROGRESS",
@@ -318,7 +332,7 @@ class Engine:
         self, stack: Stack, state: ResourceState, new: dict[str, Any], update: Update
     ) -> bool:
         """Update a resource. Returns False when it has to be replaced."""
-        handler, old = self._handler(state.type), state.properties
+        handler, old = self.handler(state.type), state.properties
         context = ResourceContext(self._clients, stack, state)
         stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
         try:
@@ -359,7 +373,7 @@ class Engine:
         context = ResourceContext(self._clients, stack, state)
         stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
         try:
-            made = self._handler(state.type).revert(context, new, old)
+            made = self.handler(state.type).revert(context, new, old)
         except Exception as error:
             stack.set_resource_status(state, "UPDATE_FAILED", _reason(error))
             raise
@@ -418,7 +432,7 @@ class Engine:
             return
         stack.set_resource_status(state, "DELETE_IN_PROGRESS")
         try:
-            self._handler(state.type).delete(ResourceContext(self._clients, stack, state))
+            self.handler(state.type).delete(ResourceContext(self._clients, stack, state))
         except Exception as error:
             if not _is_gone(error):
                 stack.set_resource_status(state, "DELETE_FAILED", _reason(error))
@@ -450,7 +464,8 @@ def _forget(stack: Stack, name: str, old: ResourceState | None) -> None:
         stack.resources[name] = old
 
 
-def _adopt(stack: Stack, source: Stack) -> None:
+def adopt(stack: Stack, source: Stack) -> None:
+    """Give a stack the template, parameters, capabilities and tags of another."""
     for field in (
         "template_body",
         "given_parameters",

@@ -11,6 +11,8 @@ from lab.aws.cloudformation.template import TemplateError
 
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 _VALUE_BYTES = 4096
+#: What a change set has in place of a value that only its execution tells.
+UNKNOWN = "{{changeSet:KNOWN_AFTER_APPLY}}"
 _RULE_FUNCTIONS = {"Fn::And", "Fn::Contains", "Fn::Equals", "Fn::Not", "Fn::Or"}
 
 
@@ -44,7 +46,7 @@ def _value(name: str, spec: Mapping[str, Any], raw: Any) -> Any:
     text = ",".join(map(str, raw)) if isinstance(raw, list) else _plain(raw)
     is_list = kind == "CommaDelimitedList" or kind.startswith("List<")
     items = [item.strip() for item in text.split(",")] if is_list and text else []
-    for item in items if is_list else [text]:
+    for item in [] if UNKNOWN in text else items if is_list else [text]:
         _check(name, spec, kind, item)
     return items if is_list else text
 

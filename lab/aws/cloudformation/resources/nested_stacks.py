@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.aws.clients import ClientFactory
 from lab.aws.cloudformation.engine import Engine
 from lab.aws.cloudformation.failures import ResourceFailure, StackError
 from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
@@ -25,6 +26,16 @@ def _tags(parent: Stack, properties: Properties) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def update_request(parent: Stack, properties: Properties, clients: ClientFactory) -> dict[str, Any]:
+    """What an update of the parent asks of a nested stack, as the engine takes it."""
+    return {
+        "body": read_template_url(clients, properties["TemplateURL"]),
+        "parameters": _parameters(properties),
+        "capabilities": parent.capabilities,
+        "tags": _tags(parent, properties),
+    }
 
 
 class NestedStack(ResourceType):
@@ -75,16 +86,9 @@ class NestedStack(ResourceType):
 
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> Created:
         stack = self._stacks.find(str(context.state.physical_id))
-        body = read_template_url(context.clients, new["TemplateURL"])
+        request = update_request(context.stack, new, context.clients)
         try:
-            self._engine.update(
-                stack,
-                body,
-                _parameters(new),
-                capabilities=context.stack.capabilities,
-                tags=_tags(context.stack, new),
-                wait_for=True,
-            )
+            self._engine.update(stack, **request, wait_for=True)
         except StackError as error:
             if "No updates are to be performed" in error.message:
                 return self._made(stack)
