@@ -1,7 +1,7 @@
 """A release: the packaged templates and functions of one version.
 
-`make release` writes it as a directory, which names the bucket that it was packaged for. From that
-bucket CloudFormation takes it by its URL. A directory can be copied to any other bucket.
+`make release` writes it as a directory, which names the bucket that it was packaged for. It is
+copied into a bucket of one's own account, from the directory or from that bucket by its URL.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _SCHEMA = "rackrate.release.v1"
 _TEMPLATES = ".template"
 #: The most keys that one call deletes.
 _BATCH = 1000
+#: The hash of the list of hashes of a release, in the wheel that belongs to it.
+OWN_HASH = Path(__file__).with_name("release.sha256")
 
 
 @dataclass(frozen=True)
@@ -75,18 +77,15 @@ class Release:
         return re.sub(named, rf"\g<1>{bucket}", text, flags=re.MULTILINE)
 
 
-def check_hashes(directory: Path) -> list[Path]:
-    """The files of a release. Raises Refusal unless all are there and as they were written."""
-    path = directory / HASHES
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(f"{path} cannot be read ({error}); write the release anew.") from error
+def check_hashes(directory: Path, sha256: str | None = None) -> list[Path]:
+    """The files of a release. Raises Refusal unless all are there and as they were written.
+
+    `sha256` is the hash that the list of their hashes must have, if it is known.
+    """
     files = []
-    for line in lines:
-        wanted, _, name = line.partition("  ")
+    for wanted, name in _sums(directory / HASHES, sha256):
         file = directory / name
-        if Path(name).name != name or not file.is_file():
+        if not file.is_file():
             raise Refusal(
                 f"{directory} lacks {name!r}, which {HASHES} names; copy the whole release."
             )
@@ -96,28 +95,61 @@ def check_hashes(directory: Path) -> list[Path]:
     return files
 
 
+def _sums(path: Path, sha256: str | None) -> list[tuple[str, str]]:
+    """The hashes and names of a release's files. Raises Refusal."""
+    try:
+        lines = [line.partition("  ") for line in path.read_text("utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refusal(f"{path} cannot be read ({error}); write the release anew.") from error
+    if sha256 is not None and _sha256(path) != sha256.lower():
+        raise Refusal(
+            f"The {HASHES} of the release has the hash {_sha256(path)} and not {sha256}; correct"
+            " --release or --sha256, and do not use a release that somebody changed."
+        )
+    if strange := [name for _, _, name in lines if Path(name).name != name]:
+        raise Refusal(f"{path} names {strange[0]!r}, which is no file's name; use another release.")
+    return [(wanted, name) for wanted, _, name in lines]
+
+
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def template_url(release: str, session: boto3.Session) -> str | None:
-    """The URL that CloudFormation takes a release from; None for a directory.
+def download(url: str, sha256: str | None, session: boto3.Session, directory: Path) -> Path:
+    """Copy a published release into an empty directory, which is returned.
 
-    Raises Refusal for a URL of another Region, whose functions Lambda would refuse.
+    `sha256` is the hash of its list of hashes; by default that of the release to which this
+    command's wheel belongs. Raises Refusal for another list, before it copies what that names.
     """
-    if "://" not in release:
-        return None
-    url = urlsplit(release)
-    if not url.path.endswith(_TEMPLATES):
-        raise Refusal(f"{release} is not the URL of a release's template; correct --release.")
-    found = re.search(r"(?:^|\.)s3[.-]([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.", url.netloc)
-    if found and found[1] != session.region_name:
-        raise Refusal(
-            f"{release} is in {found[1]}, and Lambda takes functions of its own Region"
-            f" {session.region_name} alone; set AWS_REGION, or name a directory with --release."
-        )
-    return release
+    if sha256 is None:
+        if not OWN_HASH.is_file():
+            raise Refusal(
+                "A release by URL needs a hash to be checked with; add --sha256 with that of its"
+                f" {HASHES}, or use the wheel of the release."
+            )
+        sha256 = OWN_HASH.read_text("ascii").strip()
+    bucket, prefix, region = _place(url, client_of(session, "s3").meta.endpoint_url)
+    s3 = client_of(session, "s3", region_name=region or session.region_name)
+    s3.download_file(bucket, f"{prefix}/{HASHES}", str(directory / HASHES))
+    for _, name in _sums(directory / HASHES, sha256):
+        s3.download_file(bucket, f"{prefix}/{name}", str(directory / name))
+    return directory
+
+
+def _place(url: str, endpoint: str) -> tuple[str, str, str | None]:
+    """The bucket, the prefix and perhaps the Region of a release's template. Raises Refusal."""
+    parts = urlsplit(url)
+    host = re.fullmatch(
+        r"(?:(.+)\.)?s3(?:[.-]([a-z0-9-]+))?\.amazonaws\.com(?:\.cn)?", parts.netloc
+    )
+    path = f"{host[1]}{parts.path}" if host and host[1] else parts.path.lstrip("/")
+    bucket, _, key = path.partition("/")
+    prefix, _, name = key.rpartition("/")
+    is_s3 = host or url.startswith(f"{endpoint}/")
+    if not is_s3 or not prefix or not name.endswith(_TEMPLATES):
+        raise Refusal(f"{url} is not the URL of a release's template in S3; correct --release.")
+    return bucket, prefix, host and host[2]
 
 
 class Artifacts:
@@ -132,10 +164,10 @@ class Artifacts:
         self._s3 = client_of(session, "s3")
         self._owner = {"Bucket": self.bucket, "ExpectedBucketOwner": account}
 
-    def upload(self, directory: Path, note: Callable[[str], None]) -> str:
-        """Copy a release into the bucket. Returns the URL of its root template."""
+    def upload(self, directory: Path, sha256: str | None, note: Callable[[str], None]) -> str:
+        """Copy a release into the bucket, if it has this hash. Returns its root template's URL."""
         release = Release.read(directory)
-        files = check_hashes(directory)
+        files = check_hashes(directory, sha256)
         self._create()
         address = f"{self._s3.meta.endpoint_url}/{self.bucket}"
         there = self._sizes(f"{release.prefix}/")
@@ -152,7 +184,10 @@ class Artifacts:
             size = quantity(sum(file.stat().st_size for file in others), "B")
             note(f"uploading {size} to the bucket {self.bucket}")
         for file in others:
-            self._s3.upload_file(str(file), self.bucket, f"{release.prefix}/{file.name}")
+            self._s3.upload_file(
+                *(str(file), self.bucket, f"{release.prefix}/{file.name}"),
+                ExtraArgs={"ExpectedBucketOwner": self._owner["ExpectedBucketOwner"]},
+            )
         for file in templates:
             body = release.elsewhere(file.read_text("utf-8"), self.bucket, address)
             self._s3.put_object(

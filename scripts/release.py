@@ -14,6 +14,7 @@ import logging
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 from urllib.parse import quote
@@ -25,6 +26,7 @@ from lab import stack
 
 RELEASE = stack.REPOSITORY / "build" / "release"
 TEMPLATE = "rackrate.template"
+HASHES = "SHA256SUMS"
 #: The Python packages of the functions that have most; the others have some of them.
 _LOCK = stack.REPOSITORY / "packages" / "report" / "requirements.txt"
 
@@ -54,19 +56,12 @@ def write(bucket: str, region: str, out: Path) -> Path:
     }
     (directory / "release.json").write_text(json.dumps(description, indent=2) + "\n", "utf-8")
     _bill_of_materials(directory / "sbom.cdx.json")
-    # With the setuptools of this environment, so that no package index is asked.
-    own = ["--no-build-isolation", "--python", sys.executable]
-    _run(["scripts/uv", "build", "--quiet", "--wheel", *own, "--out-dir", str(directory)])
-    # uv writes one for a directory that it takes for its own.
-    (directory / ".gitignore").unlink(missing_ok=True)
-    url = f"{address}/{prefix}/{TEMPLATE}"
-    (directory / "launch.md").write_text(_launch(version, region, url), "utf-8")
     files = sorted(path for path in directory.iterdir() if path.is_file())
-    (directory / "SHA256SUMS").write_text(
-        "".join(
-            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files
-        ),
-        "utf-8",
+    sums = directory / HASHES
+    sums.write_text("".join(f"{_sha256(path)}  {path.name}\n" for path in files), "utf-8")
+    wheel = _wheel(directory, _sha256(sums))
+    (directory / "launch.md").write_text(
+        _launch(version, region, f"{address}/{prefix}", _sha256(sums), wheel), "utf-8"
     )
     return directory
 
@@ -106,6 +101,27 @@ def _package(bucket: str, prefix: str, directory: Path, address: str) -> None:
         template.write_text(text, "utf-8")
 
 
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _wheel(directory: Path, sha256: str) -> Path:
+    """Build the command's wheel, which knows the hash of the list of the release's hashes."""
+    with tempfile.TemporaryDirectory() as source:
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(stack.REPOSITORY / name, source)
+        for name in ("cli", "functions/rackrate_text"):
+            shutil.copytree(stack.REPOSITORY / name, Path(source) / name)
+        (Path(source) / "cli" / "release.sha256").write_text(sha256, "ascii")
+        # With the setuptools of this environment, so that no package index is asked.
+        own = ["--no-build-isolation", "--python", sys.executable]
+        _run(["scripts/uv", "build", "--quiet", "--wheel", *own, "-o", str(directory), source])
+    # uv writes one for a directory that it takes for its own.
+    (directory / ".gitignore").unlink(missing_ok=True)
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
 def _bill_of_materials(path: Path) -> None:
     """Write the Python packages of the functions as CycloneDX JSON."""
     _run(
@@ -116,15 +132,18 @@ def _bill_of_materials(path: Path) -> None:
     )
 
 
-def _launch(version: str, region: str, url: str) -> str:
+def _launch(version: str, region: str, place: str, sha256: str, wheel: Path) -> str:
+    url = f"{place}/{TEMPLATE}"
     link = (
         f"https://console.aws.amazon.com/cloudformation/home?region={region}#/stacks/quickcreate"
         f"?templateURL={quote(url, safe='')}&stackName=rackrate"
     )
     return (
         f"# rackrate {version}\n\n"
-        f"[Launch Stack]({link}) in {region}, or:\n\n"
-        f"```sh\nrackrate up --release {url}\n```\n"
+        f"[Launch Stack]({link}) in {region}, or with the command of this release:\n\n"
+        f"```sh\nuv tool install 'rackrate @ {place}/{wheel.name}#sha256={_sha256(wheel)}'\n"
+        f"rackrate up --release {url}\n```\n\n"
+        f"Other copies of the command need `--sha256 {sha256}`.\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -13,7 +14,7 @@ from ..guard import one_sentence
 from ..options import SetOption, assigned
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
-from ..release import Artifacts, template_url
+from ..release import Artifacts, download
 from ..stack import session_of_environment
 
 _READY = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
@@ -52,6 +53,15 @@ def up(
             metavar="DIR|URL",
             envvar="RACKRATE_RELEASE",
             help="Directory of a release, or the URL of its template.",
+        ),
+    ] = None,
+    sha256: Annotated[
+        str | None,
+        typer.Option(
+            "--sha256",
+            metavar="HASH",
+            envvar="RACKRATE_RELEASE_SHA256",
+            help="SHA-256 of the release's file SHA256SUMS; a release's wheel knows its own.",
         ),
     ] = None,
     stack: StackOption = DEFAULT_STACK,
@@ -102,9 +112,11 @@ def up(
                 "No release is named; add --release with the directory that `make release` wrote,"
                 " or with the URL of its template."
             )
-        url = template_url(release, session)
-        if url is None:
-            url = Artifacts(stack, session).upload(Path(release), output.note)
+        with TemporaryDirectory() as scratch:
+            directory = Path(release)
+            if "://" in release:
+                directory = download(release, sha256, session, Path(scratch))
+            url = Artifacts(stack, session).upload(directory, sha256, output.note)
         if deployment.description is None:
             deployment.create(url, given)
         elif not deployment.update(url, given):

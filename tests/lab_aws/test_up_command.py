@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,21 +27,32 @@ type Rackrate = Callable[..., Result]
 
 ADDRESS = "https://s3.eu-west-1.amazonaws.com/published"
 TEMPLATE = """\
+Metadata: { rackrate.dev/template: stack }
 Parameters:
   InstanceType: { Type: String, Default: c5.large }
   NodeCount: { Type: Number, Default: 2 }
   TreatmentSelector: { Type: String, Default: "" }
   ExistingClusterName: { Type: String, Default: "" }
+  Strategy: { Type: String, Default: cluster }
 Resources:
   Inner:
     Type: AWS::CloudFormation::Stack
     Properties:
       TemplateURL: https://s3.eu-west-1.amazonaws.com/published/rackrate/1.2.3/inner.template
+      Parameters: { Strategy: !Ref Strategy }
 Outputs:
   Type: { Value: !Ref InstanceType }
 """
 INNER = """\
+Parameters:
+  Strategy: { Type: String, Default: cluster }
 Resources:
+  Group:
+    Type: AWS::EC2::PlacementGroup
+    Properties: { Strategy: !Ref Strategy }
+  Log:
+    Type: AWS::Logs::LogGroup
+    Metadata: { For: !Ref Group }
   Topic:
     Type: AWS::SNS::Topic
     Properties:
@@ -138,10 +150,15 @@ def test_a_release_of_another_bucket_is_copied_and_names_its_new_one(
         (["--set", "NodeCount=2", "--nodes", "3"], "NodeCount is given twice"),
         (["--set", "NodeCount=2", "--set", "NodeCount=3"], "NodeCount is given twice"),
         (["--treatment", "a=b"], "add --existing-cluster"),
-        (["--release", "https://example.com/x.yaml"], "correct --release"),
-        (
-            ["--release", "https://s3.eu-west-1.amazonaws.com/b/rackrate.template"],
-            "is in eu-west-1, and Lambda takes functions of its own Region us-east-1 alone",
+        (["--release", "https://s3.us-east-1.amazonaws.com/b/r/1/x.template"], "add --sha256"),
+        *(
+            (["--release", url, "--sha256", "0" * 64], "correct --release")
+            for url in (
+                "https://example.com/b/r/1/x.template",
+                "https://s3.us-east-1.amazonaws.com/b/r/1/x.yaml",
+                "https://s3.us-east-1.amazonaws.com/x.template",
+                "https://s3.us-east-1.amazonaws.com.example.com/b/r/1/x.template",
+            )
         ),
         (["--nodes", "0"], "greater than or equal to 1"),
     ],
@@ -197,19 +214,6 @@ def test_a_damaged_release_is_refused(
     assert _buckets(lab) == before
 
 
-def test_a_stack_that_is_only_under_review_is_removed_and_not_waited_for(
-    lab: Lab, release: Path, name: str, rackrate: Rackrate
-) -> None:
-    lab.client("cloudformation").create_change_set(
-        StackName=name, ChangeSetName="mine", ChangeSetType="CREATE", TemplateBody=INNER
-    )
-    done = rackrate("up", "--stack", name, "--release", release)
-    assert done.exit_code == 2
-    assert "is REVIEW_IN_PROGRESS and cannot be changed; remove it with" in done.stderr
-    assert rackrate("down", "--stack", name, "--yes").exit_code == 0
-    assert name not in _stacks(lab)
-
-
 def test_nothing_is_deleted_when_nobody_can_be_asked(
     lab: Lab, release: Path, name: str, rackrate: Rackrate
 ) -> None:
@@ -218,6 +222,68 @@ def test_nothing_is_deleted_when_nobody_can_be_asked(
     assert done.exit_code == 2
     assert "add --yes" in done.stderr
     assert name in _stacks(lab)
+    assert rackrate("down", "--stack", name, "--yes").exit_code == 0
+
+
+def _publish(lab: Lab, release: Path) -> str:
+    """Copy a release to a public bucket. Returns the URL of its template."""
+    s3, bucket = lab.client("s3"), lab.bucket()
+    for path in release.iterdir():
+        s3.upload_file(str(path), bucket, f"rackrate/1.2.3/{path.name}")
+    return f"https://{bucket}.s3.us-east-1.amazonaws.com/rackrate/1.2.3/rackrate.template"
+
+
+def _hash(release: Path) -> str:
+    return hashlib.sha256((release / "SHA256SUMS").read_bytes()).hexdigest()
+
+
+def test_a_release_by_url_is_deployed_from_a_copy_that_was_checked(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate
+) -> None:
+    url = _publish(lab, release)
+    done = rackrate("up", "--stack", name, "--release", url, "--sha256", _hash(release), "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["status"] == "CREATE_COMPLETE"
+    assert rackrate("down", "--stack", name, "--yes").exit_code == 0
+
+
+@pytest.mark.parametrize("file", ["SHA256SUMS", "rackrate.template", "0123"])
+def test_a_published_release_that_somebody_changed_is_refused_before_anything_is_made(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate, file: str
+) -> None:
+    known = _hash(release)
+    (release / file).write_text((release / file).read_text() + "\n")
+    url = _publish(lab, release)
+    before = _buckets(lab)
+    done = rackrate("up", "--stack", name, "--release", url, "--sha256", known)
+    assert (done.exit_code, "SHA256SUMS" in done.stderr) == (2, True), done.output
+    assert (_buckets(lab), name in _stacks(lab)) == (before, False)
+
+
+def test_a_hash_that_is_given_is_asked_of_a_directory_too(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate
+) -> None:
+    before = _buckets(lab)
+    done = rackrate("up", "--stack", name, "--release", release, "--sha256", "0" * 64)
+    assert (done.exit_code, "--sha256" in done.stderr) == (2, True), done.output
+    assert _buckets(lab) == before
+
+
+def test_the_wheel_of_a_release_knows_its_hash(
+    lab: Lab,
+    release: Path,
+    name: str,
+    rackrate: Rackrate,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = tmp_path / "release.sha256"
+    monkeypatch.setattr("rackrate_cli.release.OWN_HASH", own)
+    url = _publish(lab, release)
+    own.write_text("0" * 64)
+    assert rackrate("up", "--stack", name, "--release", url).exit_code == 2
+    own.write_text(_hash(release))
+    assert rackrate("up", "--stack", name, "--release", url).exit_code == 0
     assert rackrate("down", "--stack", name, "--yes").exit_code == 0
 
 
@@ -231,6 +297,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     (directory,) = (out / "rackrate").iterdir()
     assert (directory / "sbom.cdx.json").stat().st_size > 0
+    (wheel,) = directory.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("rackrate_cli/release.sha256").decode() == _hash(directory)
+    assert hashlib.sha256(wheel.read_bytes()).hexdigest() in (directory / "launch.md").read_text()
     return directory
 
 
@@ -320,7 +390,8 @@ def test_a_refused_deployment_says_why_and_down_removes_it(
     )
     try:
         stack = ("--stack", "refused")
-        done = rackrate("up", *stack, "--release", url, "--type", "t3.large")
+        known = ("--release", url, "--sha256", _hash(published))
+        done = rackrate("up", *stack, *known, "--type", "t3.large")
         assert done.exit_code == 1, done.stderr
         assert "ROLLBACK_COMPLETE" in done.stderr
         refused = "InstanceType t3.large: the account has AWS's Free plan"
