@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,8 @@ from botocore.exceptions import ClientError
 
 from rackrate_text.words import counted, listed, nearest
 
-from .errors import CONNECTION_ERRORS, EXIT_FAILED, Refusal, error_message
+from .change_sets import STACK_TYPE, ChangeSet
+from .errors import CONNECTION_ERRORS, EXIT_FAILED, Refusal, error_code
 from .progress import Display
 from .stack import client_of, describe
 from .watch import OFFLINE_SECONDS
@@ -22,7 +24,10 @@ from .watch import OFFLINE_SECONDS
 DEFAULT_STACK = "rackrate"
 #: IAM for the roles; AUTO_EXPAND because the nested stacks use the serverless transform.
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
-_STACK = "AWS::CloudFormation::Stack"
+#: The key in the metadata of the root template by which the command knows its stacks.
+_MARK = "rackrate.dev/template"
+#: A nested stack that stacks from before the mark have, also those that failed.
+_FIRST_PART = "PreflightFunction"
 _POLL_SECONDS = 2.0
 _NAMED = 3
 _BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
@@ -42,7 +47,8 @@ _REMEDIES = (
     ("DELETE", "correct this and run `{down}` again"),
     ("", "correct this, remove the stack with `{down}`, and try again"),
 )
-_UNCHANGED = "No updates are to be performed"
+#: Why a change set fails that would change nothing.
+_UNCHANGED = ("didn't contain changes", "No updates are to be performed")
 #: What CloudFormation says of resources that failed only because another did.
 _CANCELLED = "cancelled"
 
@@ -92,25 +98,57 @@ class Deployment:
         )
         self.description = describe(self._client, self.name)
 
-    def update(self, url: str, given: Mapping[str, str]) -> bool:
-        """Begin to update the stack. What is not given stays. Returns whether anything changes."""
+    @contextmanager
+    def proposed(self, url: str, given: Mapping[str, str]) -> Iterator[ChangeSet | None]:
+        """What an update would change, for the caller to execute; None if nothing changes.
+
+        What is not given stays. The change set is deleted afterwards unless it was executed.
+        """
         kept = self._wanted(given, url) & self.parameters.keys() - given.keys()
-        try:
-            self._client.update_stack(
-                StackName=self.name,
-                TemplateURL=url,
-                Capabilities=_CAPABILITIES,
-                Parameters=[
-                    *_listed(given),
-                    *({"ParameterKey": name, "UsePreviousValue": True} for name in sorted(kept)),
-                ],
+        previous = [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(kept)]
+        reason = ""
+        # A value that only the update tells can fail those of nested stacks, and not the update
+        # (aws-cloudformation/cloudformation-coverage-roadmap#759).
+        for includes_nested in (True, False):
+            change_set = ChangeSet(self._client, self._id)
+            try:
+                reason = change_set.create(
+                    TemplateURL=url,
+                    Capabilities=_CAPABILITIES,
+                    Parameters=[*_listed(given), *previous],
+                    IncludeNestedStacks=includes_nested,
+                )
+                if not reason or any(each in reason for each in _UNCHANGED):
+                    yield None if reason else change_set
+                    return
+            finally:
+                change_set.delete()
+        raise Refusal(
+            f"CloudFormation cannot tell what changes ({reason}); correct this and try again.",
+            EXIT_FAILED,
+        )
+
+    def check_owner(self) -> None:
+        """Raise Refusal for a stack that exists and is not rackrate's, or is a part of one."""
+        if self.description is not None and not self._is_ours():
+            raise Refusal(
+                f'The stack "{self.name}" ({self.status}) does not carry rackrate\'s mark, so it is'
+                " left alone; name another with --stack, or change it in CloudFormation yourself."
             )
+
+    def _is_ours(self) -> bool:
+        if "ParentId" in (self.description or {}):
+            return False
+        try:
+            summary = self._client.get_template_summary(StackName=self._id)
         except ClientError as error:
-            if _UNCHANGED in error_message(error):
-                return False
-            raise
-        self.description = describe(self._client, self.name)
-        return True
+            if error_code(error) != "ValidationError":
+                raise
+            return False  # under review, so it has no template yet
+        return _MARK in summary.get("Metadata", "") or any(
+            (each["LogicalResourceId"], each["ResourceType"]) == (_FIRST_PART, STACK_TYPE)
+            for each in self._pages("list_stack_resources", "StackResourceSummaries")
+        )
 
     def delete(self) -> None:
         """Begin to delete the stack."""
@@ -124,12 +162,17 @@ class Deployment:
         """
         for each in self._pages("list_stack_resources", "StackResourceSummaries", stack):
             yield each
-            if each["ResourceType"] == _STACK and (inner := each.get("PhysicalResourceId")):
+            if each["ResourceType"] == STACK_TYPE and (inner := each.get("PhysicalResourceId")):
                 yield from self.resources(inner)
 
     def _wanted(self, given: Mapping[str, str], url: str) -> set[str]:
-        """The template's parameters. Raises Refusal when one of those given is none."""
+        """The template's parameters. Raises Refusal for another's template or parameter."""
         summary = self._client.get_template_summary(TemplateURL=url)
+        if _MARK not in summary.get("Metadata", ""):
+            raise Refusal(
+                "The release's template does not have rackrate's mark; write the release anew, or"
+                " correct --release."
+            )
         names = {each["ParameterKey"] for each in summary["Parameters"]}
         if unknown := sorted(given.keys() - names):
             raise Refusal(
@@ -211,7 +254,7 @@ class Deployment:
             inner = str(event.get("PhysicalResourceId", ""))
             if not event["ResourceStatus"].endswith("_FAILED") or inner == stack:
                 continue
-            if event["ResourceType"] == _STACK and inner:
+            if event["ResourceType"] == STACK_TYPE and inner:
                 deeper = list(self._reasons(inner, since))
                 yield from deeper or [f"{event['LogicalResourceId']}: {reason}"]
             elif _CANCELLED not in reason:

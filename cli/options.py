@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -43,6 +44,7 @@ SetOption = Annotated[
         "--set", metavar="NAME=VALUE", help="Any other parameter of the stack; again for more."
     ),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 JunitOption = Annotated[
     Path | None,
     typer.Option(
@@ -78,3 +80,16 @@ def assigned(texts: Iterable[str]) -> dict[str, str]:
             raise Refusal(f"{name} is given twice; leave one --set out.")
         given[name] = value
     return given
+
+
+def confirm(yes: bool, action: str, effect: str) -> None:
+    """Ask whether to do something, such as `delete the stack`. Raises Refusal unless it may be.
+
+    `yes` is the answer of `--yes`, and `effect` a sentence that follows the question.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refusal(f"Nobody can be asked whether to {action}; add --yes.")
+    if not typer.confirm(f"{action[0].upper()}{action[1:]}? {effect}", err=True):
+        raise Refusal("Nothing was changed.")

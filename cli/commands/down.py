@@ -13,6 +13,7 @@ from ..deployment import DEFAULT_STACK, Deployment, command
 from ..errors import EXIT_INTERRUPTED, Refusal, explain
 from ..guard import one_sentence
 from ..leftovers import Leftover, find, remove
+from ..options import YesOption, confirm
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..release import Artifacts
@@ -21,7 +22,7 @@ from ..stack import client_of, session_of_environment
 
 @one_sentence
 def down(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     remove_leftovers: Annotated[
         bool,
         typer.Option(
@@ -50,18 +51,14 @@ def down(
         output.line(f"The bucket {artifacts.bucket} is gone; there was no stack.")
         output.document({"stack": stack, "kept": [], "leftovers": []})
         return
+    deployment.check_owner()
     kept = [
         deployment.outputs[name]
         for name in ("TableName", "BucketName")
         if deployment.parameters.get("RetainResults") == "true" and name in deployment.outputs
     ]
     results = f"keeps the results ({', '.join(kept)})" if kept else "deletes its results, too"
-    if not yes:
-        if not sys.stdin.isatty():
-            raise Refusal(f'Nobody can be asked whether to delete the stack "{stack}"; add --yes.')
-        question = f'Delete the stack "{stack}" in {session.region_name}? This {results}.'
-        if not typer.confirm(question, err=True):
-            raise Refusal("Nothing was deleted.")
+    confirm(yes, f'delete the stack "{stack}" in {session.region_name}', f"This {results}.")
     _delete(deployment, output)
     left: list[Leftover] = []
     removed: list[Leftover] = []

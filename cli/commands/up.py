@@ -8,21 +8,20 @@ from typing import Annotated
 
 import typer
 
+from rackrate_text.words import counted
+
 from ..deployment import DEFAULT_STACK, Deployment, command
 from ..errors import EXIT_INTERRUPTED, Refusal
 from ..guard import one_sentence
-from ..options import SetOption, assigned
+from ..options import SetOption, YesOption, assigned, confirm
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..release import Artifacts, download
 from ..stack import session_of_environment
 
 _READY = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
-#: The statuses of a stack that never worked, or that was not wholly deleted.
-_BROKEN = (
-    *("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"),
-    "REVIEW_IN_PROGRESS",
-)
+#: The statuses of a stack that CloudFormation can update.
+_UPDATABLE = (*_READY, "UPDATE_FAILED", "UPDATE_ROLLBACK_COMPLETE")
 
 
 @one_sentence
@@ -64,12 +63,14 @@ def up(
             help="SHA-256 of the release's file SHA256SUMS; a release's wheel knows its own.",
         ),
     ] = None,
+    yes: YesOption = False,
     stack: StackOption = DEFAULT_STACK,
     as_json: JsonOption = False,
 ) -> None:
     """Deploy the stack from a release, or change its parameters. Needs neither a clone nor SAM.
 
-    It costs money until `rackrate down` removes it.
+    It costs money until `rackrate down` removes it. Before an update deletes or replaces
+    something, it asks.
 
     Example: rackrate up --release rackrate-0.1.0 --type m7i.4xlarge
     """
@@ -88,11 +89,9 @@ def up(
             given[name] = value
     session = session_of_environment()
     deployment = Deployment(stack, session)
-    if deployment.status in _BROKEN:
-        raise Refusal(
-            f'The stack "{stack}" is {deployment.status} and cannot be changed; remove it with'
-            f" `{command('down', stack)}`, and try again."
-        )
+    deployment.check_owner()
+    if deployment.description is not None and not deployment.is_working:
+        deployment.check(*_UPDATABLE)
     known = {**deployment.parameters, **given}
     for name in ("TreatmentSelector", "BaselineSelector"):
         if name in given and not known.get("ExistingClusterName"):
@@ -119,8 +118,8 @@ def up(
             url = Artifacts(stack, session).upload(directory, sha256, output.note)
         if deployment.description is None:
             deployment.create(url, given)
-        elif not deployment.update(url, given):
-            output.note("Nothing changes.")
+        else:
+            _update(deployment, url, given, yes, output)
     try:
         deployment.follow(display_for(output.errors))
     except KeyboardInterrupt:
@@ -137,3 +136,23 @@ def up(
     output.line(f"Measure:   {command('run', stack)}")
     output.line(f"Remove it: {command('down', stack)}")
     output.document({"stack": stack, "status": deployment.status, "outputs": outputs})
+
+
+def _update(
+    deployment: Deployment, url: str, given: dict[str, str], yes: bool, output: Output
+) -> None:
+    """Begin to update the stack. Ask first if that deletes or replaces something."""
+    output.note("CloudFormation compares the release with the stack.")
+    with deployment.proposed(url, given) as change_set:
+        if change_set is None:
+            output.note("Nothing changes.")
+            return
+        losses = list(change_set.losses())
+        for loss in losses:
+            output.note(loss)
+        confirm(
+            yes or not losses,
+            f'update the stack "{deployment.name}"',
+            f"That affects the {counted(len(losses), 'part')} above.",
+        )
+        change_set.execute()

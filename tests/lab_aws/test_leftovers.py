@@ -99,7 +99,8 @@ class Network:
 @pytest.fixture
 def network(lab: Lab) -> Iterator[Network]:
     name = f"down-{uuid4().hex[:8]}"
-    found = lab.stack(f"Resources:{NETWORK}{CLUSTER}", StackName=name)
+    template = f"Metadata: {{rackrate.dev/template: stack}}\nResources:{NETWORK}{CLUSTER}"
+    found = lab.stack(template, StackName=name)
     assert found["StackStatus"] == "CREATE_COMPLETE", lab.reasons(found["StackId"])
     resources = lab.client("cloudformation").list_stack_resources(StackName=name)
     ids = {

@@ -1,0 +1,74 @@
+"""What CloudFormation would do to a stack that exists, from a change set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+from botocore.exceptions import ClientError
+
+STACK_TYPE = "AWS::CloudFormation::Stack"
+_POLL_SECONDS = 1.0
+_UNFINISHED = ("CREATE_PENDING", "CREATE_IN_PROGRESS")
+
+
+class ChangeSet:
+    """A change set of a stack, and of the stacks in it. Errors of AWS are botocore's."""
+
+    def __init__(self, client: Any, stack: str) -> None:
+        self._client = client
+        self._key = {"StackName": stack, "ChangeSetName": f"rackrate-{uuid4().hex}"}
+        self._may_exist = True
+
+    def create(self, **request: Any) -> str:
+        """Create it and wait until it is complete. Returns why it failed, or an empty text."""
+        try:
+            self._client.create_change_set(**self._key, **request)
+        except ClientError:
+            self._may_exist = False
+            raise
+        return self._failure()
+
+    def _failure(self) -> str:
+        while (found := self._client.describe_change_set(**self._key))["Status"] in _UNFINISHED:
+            time.sleep(_POLL_SECONDS)
+        return str(found.get("StatusReason", "")) if found["Status"] == "FAILED" else ""
+
+    def losses(self, key: dict[str, str] | None = None, above: str = "") -> Iterator[str]:
+        """What it deletes, replaces or perhaps replaces, such as `replaced: Inner/Group (TYPE)`.
+
+        `key` names the change set of a stack within, and `above` is where that stack is.
+        """
+        pages = self._client.get_paginator("describe_change_set").paginate(**(key or self._key))
+        for each in (each["ResourceChange"] for page in pages for each in page["Changes"]):
+            path = above + each["LogicalResourceId"]
+            if effect := _effect(each):
+                yield f"{effect}: {path} ({each['ResourceType']})"
+            if (inner := each.get("ChangeSetId")) and (stack := each.get("PhysicalResourceId")):
+                yield from self.losses({"StackName": stack, "ChangeSetName": inner}, f"{path}/")
+
+    def execute(self) -> None:
+        """Begin to update the stack. CloudFormation refuses if it was changed meanwhile."""
+        self._client.execute_change_set(**self._key)
+        self._may_exist = False
+
+    def delete(self) -> None:
+        """Delete it, and those of the stacks within, unless it was executed."""
+        if self._may_exist:
+            self._failure()  # CloudFormation deletes none that it still creates
+            self._client.delete_change_set(**self._key)
+
+
+def _effect(change: dict[str, Any]) -> str:
+    """What happens to a resource; empty if it stays what it is."""
+    action, replacement = change["Action"], change.get("Replacement")
+    if action == "Remove":
+        return "kept outside the stack" if change.get("PolicyAction") == "Retain" else "deleted"
+    if action == "Modify" and replacement == "True":
+        return "replaced"
+    # Without a change set of its own nobody sees what changes in a stack.
+    is_opaque = change["ResourceType"] == STACK_TYPE and "ChangeSetId" not in change
+    is_uncertain = replacement == "Conditional" or (action == "Modify" and is_opaque)
+    return "perhaps replaced" if is_uncertain or action == "Dynamic" else ""
