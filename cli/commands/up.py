@@ -90,7 +90,8 @@ def up(
     session = session_of_environment()
     deployment = Deployment(stack, session)
     deployment.check_owner()
-    if deployment.description is not None and not deployment.is_working:
+    is_deleted = deployment.status.startswith("DELETE")
+    if is_deleted or (deployment.description is not None and not deployment.is_working):
         deployment.check(*_UPDATABLE)
     known = {**deployment.parameters, **given}
     for name in ("TreatmentSelector", "BaselineSelector"):

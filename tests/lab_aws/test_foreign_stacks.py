@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from rackrate_cli.change_sets import ChangeSet
+from rackrate_cli.deployment import Deployment
 
 from lab.aws.iam.identity import assume_role
 from lab.stack import REPOSITORY
@@ -292,6 +293,32 @@ def test_a_stack_that_somebody_updates_meanwhile_is_not_updated_over_it(
     done = rackrate("up", "--stack", own, "--release", release, "--set", "Strategy=spread")
     assert (done.exit_code, "again" in done.stderr) == (1, True), done.output
     assert _groups(lab, own) == before
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        ("ROLLBACK_FAILED", "rackrate down"),
+        ("DELETE_FAILED", "rackrate down"),
+        ("DELETE_IN_PROGRESS", "rackrate down"),
+        ("UPDATE_ROLLBACK_FAILED", "continue its rollback"),
+    ],
+)
+def test_up_does_not_touch_a_stack_that_cannot_be_updated(
+    lab: Lab,
+    own: str,
+    release: Path,
+    rackrate: Rackrate,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    remedy: str,
+) -> None:
+    events = _events(lab, own)
+    with monkeypatch.context() as patched:
+        patched.setattr(Deployment, "status", status)
+        done = rackrate("up", "--stack", own, "--release", release, "--yes")
+    assert (done.exit_code, status in done.stderr, remedy in done.stderr) == (1, True, True)
+    assert (_events(lab, own), _change_sets(lab, own)) == (events, [])
 
 
 def test_the_documented_rights_are_enough_for_an_update(
