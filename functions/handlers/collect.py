@@ -9,11 +9,12 @@ from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.plan.schedule import BlockItem, item_from_json
 from rackrate.results.build import RunFailure
-from rackrate.stages.collect import collect, give_up
+from rackrate.stages.collect import READ_SECONDS, collect, give_up
 
-#: The part of the function's time that is reserved for reading and storing after the watch: several
-#: times what the most trials of an item take, 6 ms of a whole CPU each, and the waits for AWS.
-_RESERVE_SECONDS = 180
+#: The part of the function's time that is reserved for reading and storing after the watch: for the
+#: start of readings, for twice the longest of them, and for several times what it takes to store
+#: the most trials of an item.
+_RESERVE_SECONDS = READ_SECONDS + 120
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -30,7 +31,9 @@ def handler(event: Json, context: LambdaContext) -> Json:
             resources,
             attempt=event["attempt"],
             deadline=event["deadline"],
-            watch_seconds=context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS,
+            watch_seconds=max(
+                0.0, context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
+            ),
         )
     answer = collected.to_json()
     logger.info("collected trials", extra=answer)

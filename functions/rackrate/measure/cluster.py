@@ -32,10 +32,14 @@ _CONNECT_SECONDS = 5
 #: How often a connection is tried again, how often a request is sent again that the API put off,
 #: and how long one waits for that at most.
 _CONNECT_AGAIN, _PUT_OFF, _PUT_OFF_SECONDS = 2, 4, 5
-#: How long the reading of one log may take, and the size of the parts in which it is read.
+#: How long the reading of one log may take at most, and the size of the parts in which it is read.
 _LOG_SECONDS, _PART_BYTES = 30.0, 64 * 1024
 #: The most bytes of a line at the end of a log that are read.
 _LINE_BYTES = 500
+
+
+class SlowLog(ClusterUnreachable):
+    """A node sends a log so slowly that its reading was given up. The message says how slowly."""
 
 
 class Log(NamedTuple):
@@ -271,26 +275,39 @@ class Cluster:
                 body={"propagationPolicy": "Background"},
             )
 
-    def log(self, namespace: str, pod: str, container: str, most_bytes: int) -> Log | None:
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        most_bytes: int,
+        *,
+        seconds: float = _LOG_SECONDS,
+    ) -> Log | None:
         """The exact output of a container, or its beginning.
 
         A container may print without end, and its node serves the log, so this reads no more than
-        `most_bytes`, whatever the node sends, and for half a minute at most.
+        `most_bytes`, whatever the node sends, and for as many seconds at most.
 
         Returns:
             None when the log does not exist (any more).
+
+        Raises:
+            SlowLog: the node began to send the log, and was too slow.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         query = {"container": container, "limitBytes": str(most_bytes + 1)}
         with _translated(self.name, missing_is_fine=True):
             try:
-                response = self._request("GET", path, query=query, stream=True)
+                response = self._request(
+                    "GET", path, query=query, read_seconds=seconds, stream=True
+                )
             except ApiException as error:
                 if error.status == 400:  # the container has not started, or its log is gone
                     return None
                 raise
             try:
-                data = _beginning(response, most_bytes + 1)
+                data = _beginning(response, most_bytes + 1, seconds)
             finally:
                 # A connection with an unread rest cannot serve another request.
                 response.close()
@@ -319,11 +336,15 @@ class Cluster:
         }
         with _translated(self.name, missing_is_fine=True):
             try:
-                response = self._request("GET", path, query=query, stream=True)
+                response = self._request(
+                    "GET", path, query=query, read_seconds=_LOG_SECONDS, stream=True
+                )
             except ApiException:
                 return ""
             try:
-                data = _beginning(response, _LINE_BYTES * lines)
+                data = _beginning(response, _LINE_BYTES * lines, _LOG_SECONDS)
+            except SlowLog:
+                return ""
             finally:
                 response.close()
             return data.decode("utf-8", errors="replace")
@@ -406,21 +427,24 @@ class Cluster:
                 watch.stop()
 
 
-def _beginning(response: urllib3.BaseHTTPResponse, most_bytes: int) -> bytes:
+def _beginning(response: urllib3.BaseHTTPResponse, most_bytes: int, seconds: float) -> bytes:
     """The first bytes of a response's body.
 
     Raises:
-        TimeoutError: the body did not end in time.
+        SlowLog: the body did not end in time, or nothing came for as long.
     """
-    until = time.monotonic() + _LOG_SECONDS
+    until = time.monotonic() + seconds
     data = bytearray()
-    while len(data) < most_bytes:
-        part = response.read1(min(_PART_BYTES, most_bytes - len(data)))
-        if not part:
-            break
-        data += part
-        if time.monotonic() > until:
-            raise TimeoutError(f"a log was not read after {_LOG_SECONDS:.0f} s")
+    try:
+        while len(data) < most_bytes and time.monotonic() < until:
+            part = response.read1(min(_PART_BYTES, most_bytes - len(data)))
+            if not part:
+                return bytes(data)
+            data += part
+    except urllib3.exceptions.ReadTimeoutError:
+        pass
+    if len(data) < most_bytes:
+        raise SlowLog(f"its node sent {len(data)} bytes of the log in {seconds:.0f} s")
     return bytes(data)
 
 

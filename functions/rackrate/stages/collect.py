@@ -7,9 +7,8 @@ import functools
 import hashlib
 import json
 import math
-import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.foreign import plain
 from rackrate.measure import cpu_use, manifests, members
-from rackrate.measure.cluster import Cluster, Log
+from rackrate.measure.cluster import Cluster, Log, SlowLog
 from rackrate.measure.cpu_use import Span
 from rackrate.measure.members import Member
 from rackrate.measure.networks import namespaces, pods_path
@@ -61,10 +60,16 @@ _REASON_LENGTH = 500
 _CPU_SECONDS = 20
 #: How long Collect waits at most until members have printed what they used to the end.
 _CPU_WAIT_SECONDS = 2.0
-#: Logs of up to so many bytes are read and parsed in parallel. Larger ones take turns, because a
-#: parsed log can take more than twenty times its size.
+#: How long after its watch a call begins to read logs. What it leaves is read by the next call.
+READ_SECONDS = 60
+#: Logs of up to so many bytes are read and parsed in parallel. Larger ones take turns after them,
+#: because a parsed log can take more than twenty times its size.
 _SMALL_LOG_BYTES = 256 * 1024
-_large_log = threading.Lock()
+#: How long the reading of a small log, and of a large one, may take until it counts as failed.
+_SMALL_LOG_SECONDS, _LARGE_LOG_SECONDS = 10.0, 30.0
+
+#: The key of a client pod among the pods of one attempt at an item: arm, client node, server node.
+_Client = tuple[str, str, str]
 
 
 class Collected(Document):
@@ -84,6 +89,11 @@ class Collected(Document):
     warm_up: bool
     """Were they the warm-up's, which count for nothing?"""
 
+    def and_those_of(self, other: Collected) -> Collected:
+        """This call's counts with those of another part of it."""
+        measured, failed = self.measured + other.measured, self.failed + other.failed
+        return self.model_copy(update={"measured": measured, "failed": failed})
+
 
 def collect(
     run_id: str,
@@ -97,8 +107,9 @@ def collect(
     """Watch an item's client pods, and store their trials when the pods have finished.
 
     A pod that died, was deleted or exceeded its deadline leaves failed trials with the reason, and
-    so does one whose output is no report. What a repetition measured of a trial that had a value
-    counts once it measured all of its partners.
+    so does one whose output is no report, or comes too slowly. Trials are stored as they are read,
+    and what a call has no time for is left to the next one. What a repetition measured of a trial
+    that had a value counts once it measured all of its partners.
 
     Args:
         run_id: the run.
@@ -135,38 +146,12 @@ def _collect(
     clients = {_client(key) for key in wanted}
     labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
 
-    hopeless: dict[tuple[str, str, str], str] = {}
-    lost_workloads: dict[str, str] = {}
-
-    def is_settled(pod: Json) -> bool:
-        client = _client_of(pod)
-        return client not in clients or client in hopeless or is_finished(pod)
-
-    def settled(pods: Mapping[str, bool]) -> bool:
-        return all(pods.values())
-
     planned = store.plan(run_id)
-    pods: dict[Network, list[Json]] = {}
-    finished = True
-    stop = min(deadline, time.time() + watch_seconds)
-    for _ in range(max(1, math.ceil(watch_seconds / GLANCE_SECONDS))):
-        finished = True
-        glance = min(stop, time.time() + GLANCE_SECONDS)
-        for network in sorted({pair.client_network for pair in item.pairs}):
-            left = max(0.0, glance - time.time())
-            found, done = cluster.watch(
-                pods_path(network, settings), labels, is_settled, settled, seconds=left
-            )
-            pods[network], finished = list(found.values()), finished and done
-        if finished or time.time() >= stop:
-            break
-        unfinished = [pod for found in pods.values() for pod in found if not is_finished(pod)]
-        hopeless |= _hopeless(unfinished, planned, resources)
-        lost_workloads = members.lost_arms(_members(run_id, item, planned, resources))
-        of_lost = filter(lambda client: client[0] in lost_workloads, map(_client_of, unfinished))
-        hopeless |= {client: lost_workloads[client[0]] for client in of_lost}
-    if not finished and time.time() < deadline:
+    until = time.time() + watch_seconds + READ_SECONDS
+    watched = _watch(run_id, item, labels, clients, planned, resources, deadline, watch_seconds)
+    if not watched.finished and time.time() < deadline:
         return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
+    hopeless, pods = watched.hopeless, watched.pods
     # What a workload answers without one of its members is another workload's figure.
     members_of = _members(run_id, item, planned, resources)
     lost_workloads = members.lost_arms(members_of)
@@ -174,14 +159,18 @@ def _collect(
     drafts = Drafts(item, planned, attempt, store.nodes_at(run_id))
     absent = functools.cache(lambda: _absences(pod_of.values(), planned, resources))
 
-    def read_one(key: TrialKey) -> _Read | ClusterUnreachable | Throttled:
+    def read_one(key: TrialKey, *, is_large: bool = False) -> _Outcome:
         draft = drafts.of(key)
         if (why := hopeless.get(_client(key))) is not None:
             return _failed(draft, why)
+        if time.time() > until:
+            return None
         try:
-            read = _read_trial(run_id, draft, item, pod_of, resources)
+            read = _read_trial(run_id, draft, item, pod_of, resources, is_large=is_large)
             why = lost_workloads.get(key.arm)
-            return read if why is None else read.failed(draft, why)
+            return read if read is None or why is None else read.failed(draft, why)
+        except SlowLog as error:
+            return _failed(draft, str(error))
         except Throttled as error:
             return error
         except ClusterUnreachable as error:
@@ -195,23 +184,77 @@ def _collect(
             return _failed(draft, found.reason)
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        outcomes = list(pool.map(read_one, wanted))
-        reads = [each for each in outcomes if isinstance(each, _Read)]
-        reads = _with_cpu_use(reads, item, members_of, cluster, pool)
-        samples_key = _put_raw_values(run_id, item, attempt, reads, store)
-        trials = [read.stored_with(samples_key) for read in reads]
-        again = [trial for trial in trials if not tried.is_lost(trial.key)]
-        list(pool.map(lambda trial: store.put_repeat(run_id, trial), again))
-        lost = [trial for trial in trials if tried.is_lost(trial.key)]
-        counts = _put_all(run_id, item, lost, store, pool)
-    if unread := [each for each in outcomes if not isinstance(each, _Read)]:
+
+        def keep(outcomes: Iterable[_Outcome]) -> Collected:
+            reads = [each for each in outcomes if isinstance(each, _Read)]
+            reads = _with_cpu_use(reads, item, members_of, cluster, pool)
+            return _put_reads(run_id, item, attempt, reads, tried, store, pool)
+
+        outcomes = dict(zip(wanted, pool.map(read_one, wanted), strict=True))
+        counts = keep(outcomes.values())
+        for key in [key for key, outcome in outcomes.items() if outcome is None]:
+            if (outcome := read_one(key, is_large=True)) is None:
+                break
+            outcomes[key] = outcome
+            counts = counts.and_those_of(keep([outcome]))
+    if unread := [each for each in outcomes.values() if isinstance(each, Exception)]:
         raise unread[0]
+    if None in outcomes.values():
+        return counts.model_copy(update={"finished": False, "wait_seconds": 1})
     if attempt > 1:
         _let_repeats_count(run_id, item, attempt, partners_of, store)
     for network, left_over in pods.items():
         if left_over:
             cluster.delete_all(pods_path(network, settings), labels)
     return counts
+
+
+class _Watched(NamedTuple):
+    """The client pods of an item, by network, and why some will not finish, by client."""
+
+    pods: Mapping[Network, list[Json]]
+    hopeless: Mapping[_Client, str]
+    finished: bool
+
+
+def _watch(
+    run_id: str,
+    item: BlockItem,
+    labels: str,
+    clients: Collection[_Client],
+    planned: PlannedRun,
+    resources: Resources,
+    deadline: float,
+    watch_seconds: float,
+) -> _Watched:
+    """Watch an item's client pods until none that can finish is unfinished, or the time is up."""
+    hopeless: dict[_Client, str] = {}
+
+    def is_settled(pod: Json) -> bool:
+        client = _client_of(pod)
+        return client not in clients or client in hopeless or is_finished(pod)
+
+    def settled(pods: Mapping[str, bool]) -> bool:
+        return all(pods.values())
+
+    pods: dict[Network, list[Json]] = {}
+    finished = True
+    stop = min(deadline, time.time() + watch_seconds)
+    for _ in range(max(1, math.ceil(watch_seconds / GLANCE_SECONDS))):
+        finished = True
+        glance = min(stop, time.time() + GLANCE_SECONDS)
+        for network in sorted({pair.client_network for pair in item.pairs}):
+            path, left = pods_path(network, resources.settings), max(0.0, glance - time.time())
+            found, done = resources.cluster.watch(path, labels, is_settled, settled, seconds=left)
+            pods[network], finished = list(found.values()), finished and done
+        if finished or time.time() >= stop:
+            break
+        unfinished = [pod for found in pods.values() for pod in found if not is_finished(pod)]
+        hopeless |= _hopeless(unfinished, planned, resources)
+        lost_workloads = members.lost_arms(_members(run_id, item, planned, resources))
+        of_lost = filter(lambda client: client[0] in lost_workloads, map(_client_of, unfinished))
+        hopeless |= {client: lost_workloads[client[0]] for client in of_lost}
+    return _Watched(pods, hopeless, finished)
 
 
 def _absences(
@@ -225,11 +268,11 @@ def _absences(
 
 def _hopeless(
     pods: Iterable[Json], planned: PlannedRun, resources: Resources
-) -> dict[tuple[str, str, str], str]:
+) -> dict[_Client, str]:
     """Why unfinished pods will not finish, by client: a node is absent, or they do not start."""
     unfinished = list(pods)
     absent = _absences(unfinished, planned, resources) if unfinished else {}
-    found: dict[tuple[str, str, str], str] = {}
+    found: dict[_Client, str] = {}
     for pod in unfinished:
         if (of_node := absent.get(pod["spec"]["nodeName"])) is not None:
             found[_client_of(pod)] = of_node.reason
@@ -335,12 +378,11 @@ def write_down(
         return _put_all(run_id, item, lost, store, pool)
 
 
-def _client(named: TrialKey | Pair) -> tuple[str, str, str]:
-    """The key of a client pod among the pods of one attempt at an item."""
+def _client(named: TrialKey | Pair) -> _Client:
     return named.arm, named.client, named.server
 
 
-def _client_of(pod: Mapping[str, Any]) -> tuple[str, str, str]:
+def _client_of(pod: Mapping[str, Any]) -> _Client:
     notes = pod["metadata"]["annotations"]
     arm = pod["metadata"]["labels"][manifests.ARM]
     return arm, notes[manifests.CLIENT_NODE], notes[manifests.SERVER_NODE]
@@ -398,17 +440,33 @@ class _Read(NamedTuple):
         return _failed(draft.model_copy(update=seen), reason)
 
 
+#: A trial as it was read, or why it has to be read again; None if there was no time for it, or if
+#: its log is large and has to take turns.
+type _Outcome = _Read | ClusterUnreachable | Throttled | None
+
+
 def _read_trial(
     run_id: str,
     draft: Trial,
     item: BlockItem,
-    pods: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    pods: Mapping[_Client, Mapping[str, Any]],
     resources: Resources,
-) -> _Read:
+    *,
+    is_large: bool,
+) -> _Read | None:
     """Read one test's outcome. Its output is stored exactly as printed before it is parsed.
+
+    Args:
+        run_id: the run.
+        draft: the trial as it is before it is read.
+        item: its item.
+        pods: the item's client pods.
+        resources: the stack's resources.
+        is_large: whether it is known that the log is large. Otherwise a large one is not read.
 
     Raises:
         ClusterUnreachable, Throttled: the log could not be read.
+        SlowLog: it could not be read in time.
     """
     test = next(each for each in item.tests if each.name == draft.test)
     pod = pods.get(_client(draft.key))
@@ -420,21 +478,19 @@ def _read_trial(
         if cleared.failure is not None:
             ended = replace(ended, failure=f"clearing what it left {cleared.failure}")
     where = pod["metadata"]["namespace"], pod["metadata"]["name"], test.name
-
-    def read(log: Log | None) -> _Read:
-        raw_key = None
-        if log is not None:
-            name = f"raw/{draft.key.id}.{draft.attempt}.txt"
-            raw_key = resources.store.put_text(run_id, name, log.text, "text/plain")
-        times = {"started_at": ended.started_at, "finished_at": ended.finished_at}
-        seen = draft.model_copy(update={**times, "raw_key": raw_key})
-        return _judged(seen, test, ended, log, item.phase)
-
-    log = resources.cluster.log(*where, _SMALL_LOG_BYTES)
-    if log is None or log.is_whole:
-        return read(log)
-    with _large_log:
-        return read(resources.cluster.log(*where, LOG_BYTES))
+    most, patience = _SMALL_LOG_BYTES, _SMALL_LOG_SECONDS
+    if is_large:
+        most, patience = LOG_BYTES, _LARGE_LOG_SECONDS
+    log = resources.cluster.log(*where, most, seconds=patience)
+    if log is not None and not log.is_whole and not is_large:
+        return None
+    raw_key = None
+    if log is not None:
+        name = f"raw/{draft.key.id}.{draft.attempt}.txt"
+        raw_key = resources.store.put_text(run_id, name, log.text, "text/plain")
+    times = {"started_at": ended.started_at, "finished_at": ended.finished_at}
+    seen = draft.model_copy(update={**times, "raw_key": raw_key})
+    return _judged(seen, test, ended, log, item.phase)
 
 
 def _judged(seen: Trial, test: TestBase, ended: Outcome, log: Log | None, phase: Phase) -> _Read:
@@ -521,6 +577,24 @@ def _span(trial: Trial) -> Span | None:
         return None
     seconds = trial.detail("seconds")
     return Span(*trial.interval, None if seconds is None else max(0.1, round(seconds, 1)))
+
+
+def _put_reads(
+    run_id: str,
+    item: BlockItem,
+    attempt: int,
+    reads: Sequence[_Read],
+    tried: Tried,
+    store: Store,
+    pool: ThreadPoolExecutor,
+) -> Collected:
+    """Store trials with their raw values, those with a value already as their repetitions."""
+    samples_key = _put_raw_values(run_id, item, attempt, reads, store)
+    trials = [read.stored_with(samples_key) for read in reads]
+    again = [trial for trial in trials if not tried.is_lost(trial.key)]
+    list(pool.map(lambda trial: store.put_repeat(run_id, trial), again))
+    lost = [trial for trial in trials if tried.is_lost(trial.key)]
+    return _put_all(run_id, item, lost, store, pool)
 
 
 def _put_raw_values(

@@ -196,7 +196,9 @@ class FakeCluster:
         for thing in self.list(path, labels):
             del self.objects[f"{path}/{thing['metadata']['name']}"]
 
-    def log(self, namespace: str, pod: str, container: str, most_bytes: int) -> Log | None:
+    def log(
+        self, namespace: str, pod: str, container: str, most_bytes: int, *, seconds: float = 30
+    ) -> Log | None:
         text = self.logs.get((pod, container))
         if text is None:
             return None

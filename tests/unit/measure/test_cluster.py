@@ -6,6 +6,7 @@ import base64
 import datetime
 import http.server
 import ipaddress
+import itertools
 import json
 import re
 import ssl
@@ -27,7 +28,8 @@ from cryptography.x509.oid import NameOID
 from kubernetes.client import ApiException
 
 from rackrate.errors import AdmissionRefused, ClusterUnreachable, Throttled
-from rackrate.measure.cluster import Cluster, eks_token
+from rackrate.measure import cluster as clusters
+from rackrate.measure.cluster import Cluster, SlowLog, eks_token
 
 PODS = "/api/v1/namespaces/bench/pods"
 
@@ -450,6 +452,42 @@ def test_a_node_that_serves_more_of_a_log_than_asked_is_cut_off(api, cluster):
         tracemalloc.stop()
     assert (len(found.text), found.is_whole) == (1_000_000, False)
     assert peak < 10_000_000
+
+
+@pytest.fixture
+def stalled(api, monkeypatch):
+    """A node that stops in the middle of a log."""
+    ended = threading.Event()
+
+    def stall(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        handler.wfile.write(b"x" * 10)
+        handler.close_connection = True
+        ended.wait()
+
+    monkeypatch.setattr(api, "do_GET", stall)
+    yield
+    ended.set()
+
+
+def test_a_log_that_stops_in_its_middle_is_slow_and_has_no_last_lines(
+    stalled, cluster, monkeypatch
+):
+    with pytest.raises(SlowLog, match=r"10 bytes"):
+        cluster.log("bench", "p", "tcp-1", 1000, seconds=0.2)
+    monkeypatch.setattr(clusters, "_LOG_SECONDS", 0.2)
+    assert cluster.last_lines("bench", "p", "tcp-1", 7) == ""
+
+
+def test_a_log_that_comes_in_small_parts_ends_at_its_time(api, cluster, monkeypatch):
+    api.answers["GET", f"{PODS}/p/log"] = (200, b"x" * 1_000_000)
+    clock = itertools.count(step=3.0)
+    monkeypatch.setattr(clusters.time, "monotonic", lambda: next(clock))
+    with pytest.raises(SlowLog):
+        cluster.log("bench", "p", "tcp-1", 1_000_000, seconds=10)
+    assert cluster.log("bench", "p", "tcp-1", 1_000_000, seconds=1000).is_whole
 
 
 @pytest.mark.parametrize("code", [400, 404])

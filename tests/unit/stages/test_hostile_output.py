@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import tracemalloc
 
 import pytest
 
 from rackrate.errors import ClusterUnreachable
 from rackrate.measure import manifests
+from rackrate.measure.cluster import Log, SlowLog
 from rackrate.results.build import RunFailure
 from rackrate.stages import collect as collecting
 from rackrate.stages.collect import collect, give_up
 from rackrate.stages.launch import launch
 from rackrate.tools.base import LOG_BYTES
 from tests.unit.measure.fake_cluster import PRINTED
-from tests.unit.stages.runs import PLAN, RUN, trials
+from tests.unit.stages.runs import PLAN, PODS, RUN, trials
 
 REPORT = PRINTED["iperf3"]
 #: What the client of one arm prints in place of iperf3's report.
@@ -100,10 +102,10 @@ def test_a_node_whose_logs_cannot_be_read_costs_no_other_nodes_trials(
     }
     log = cluster.log
 
-    def unreachable(namespace, pod, container, most_bytes):
+    def unreachable(namespace, pod, *others, **options):
         if pod in lost:
             raise ClusterUnreachable("dial tcp 10.0.0.1:10250: connect: connection refused")
-        return log(namespace, pod, container, most_bytes)
+        return log(namespace, pod, *others, **options)
 
     def collected():
         return collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
@@ -121,13 +123,87 @@ def test_a_node_whose_logs_cannot_be_read_costs_no_other_nodes_trials(
     assert store.run(RUN).trials_measured == 6
 
 
+class Slow:
+    """The logs of the treatment's clients, which take their time on a clock of their own."""
+
+    def __init__(self, cluster, clock, *, seconds, is_large):
+        self.reads, self._seconds, self._is_large = [], seconds, is_large
+        self._cluster, self._clock, self._log = cluster, clock, cluster.log
+
+    def log(self, namespace, pod, container, most_bytes, *, seconds):
+        labels = self._cluster.get(f"{PODS}/{pod}")["metadata"]["labels"]
+        if labels[manifests.ARM] != "treatment":
+            return self._log(namespace, pod, container, most_bytes)
+        if self._is_large and most_bytes < LOG_BYTES:
+            return Log("x" * most_bytes, False)
+        self.reads.append((pod, container))
+        assert 0 < seconds <= 30
+        self._clock.seconds += min(seconds, self._seconds)
+        if self._seconds > seconds:
+            raise SlowLog(f"its node sent 10 bytes of the log in {seconds:.0f} s")
+        return self._log(namespace, pod, container, most_bytes)
+
+
+class Clock:
+    def __init__(self):
+        self.seconds = time.time()
+
+    def time(self):
+        return self.seconds
+
+
+@pytest.fixture
+def slow(deploy, cluster, store, resources, monkeypatch):
+    """An item whose logs of the treatment are slow, and what collects it again until it is done."""
+    clock = Clock()
+    monkeypatch.setattr(collecting.time, "time", clock.time)
+    monkeypatch.setattr(collecting, "WORKERS", 1)
+    item = deploy()[0]
+
+    def collected(**kind):
+        launched = launch(RUN, item, resources)
+        logs = Slow(cluster, clock, **kind)
+        monkeypatch.setattr(cluster, "log", logs.log)
+        calls = []
+        while not (calls and calls[-1].finished):
+            began = clock.seconds
+            known = {"attempt": 1, "deadline": launched.deadline, "watch_seconds": 1}
+            calls.append(collect(RUN, item, resources, **known))
+            assert clock.seconds - began < 1 + collecting.READ_SECONDS + 30
+        return logs, calls
+
+    return collected
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_slow_logs_cost_their_own_trials_alone_and_say_so(slow, store, is_large):
+    logs, calls = slow(seconds=1000, is_large=is_large)
+    assert sum(call.measured for call in calls) == 3
+    assert sum(call.failed for call in calls) == 3
+    of = {True: set(), False: set()}
+    for trial in trials(store):
+        of[trial.is_measured].add(trial.arm)
+        assert trial.is_measured or "10 bytes of the log" in trial.reason
+    assert of == {True: {"baseline"}, False: {"treatment"}}
+    assert len(logs.reads) == len(set(logs.reads)), "a slow log is read once"
+
+
+def test_logs_for_which_a_call_has_no_time_are_left_to_the_next(slow, store, cluster, monkeypatch):
+    monkeypatch.setattr(collecting, "READ_SECONDS", 40)
+    _, calls = slow(seconds=29, is_large=True)
+    assert [(call.finished, call.measured) for call in calls] == [(False, 5), (True, 1)]
+    assert all(trial.is_measured for trial in trials(store))
+    assert store.run(RUN).trials_measured == 6
+    assert not cluster.of_role("client")
+
+
 def test_what_was_read_before_the_cluster_was_lost_is_kept(
     deploy, cluster, store, resources, monkeypatch
 ):
     item = deploy()[0]
     launched = launch(RUN, item, resources)
 
-    def unreachable(namespace, pod, container, most_bytes):
+    def unreachable(*where, **options):
         raise ClusterUnreachable("no route to host")
 
     monkeypatch.setattr(cluster, "log", unreachable)

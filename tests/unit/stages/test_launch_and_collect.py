@@ -584,7 +584,7 @@ def test_logs_that_a_silent_node_does_not_give_cost_only_its_own_trials(
     launched = launch(RUN, item, resources)
     log = cluster.log
 
-    def answer(namespace, pod, container, most_bytes):
+    def answer(namespace, pod, container, most_bytes, *, seconds):
         if cluster.get(f"{PODS}/{pod}")["spec"]["nodeName"] == lost.client:
             raise ClusterUnreachable("the kubelet does not answer")
         return log(namespace, pod, container, most_bytes)
