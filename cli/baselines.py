@@ -9,6 +9,7 @@ from typing import Any, Self
 from rackrate_text.names import is_id
 
 from .errors import Refusal
+from .runs import texts_of
 
 LEAST_RUNS = 4
 """A verdict against earlier runs needs this many; fewer do not show how much runs differ."""
@@ -28,9 +29,9 @@ class Baseline:
     def from_item(cls, item: Mapping[str, Any]) -> Self:
         """Read the item `sk=baseline` as the table resource returns it."""
         # Earlier versions wrote one run.
-        run_ids = item["run_ids"] if "run_ids" in item else [item["run_id"]]
-        runs = tuple(map(str, run_ids)) if isinstance(run_ids, list) else ()
-        return cls(str(item["name"]), runs, str(item.get("set_at") or ""))
+        runs = texts_of(item.get("run_ids", [item.get("run_id")]))
+        name = item.get("name") or str(item["pk"]).removeprefix("baseline#")
+        return cls(str(name), runs, str(item.get("set_at") or ""))
 
     def as_document(self) -> dict[str, Any]:
         """The baseline for `--json`."""

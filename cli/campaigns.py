@@ -9,7 +9,7 @@ from typing import Any, Self
 from rackrate_text.units import dollars
 
 from .progress import Pace, part_of
-from .runs import TERMINAL, fields_of, read_item, whole_of
+from .runs import TERMINAL, fields_of, read_item, texts_of, whole_of
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Campaign:
             status=str(item.get("status", "unknown")),
             stopped_after=whole_of(fields_of(item.get("stopped")).get("after")),
             must_put_back=bool(item.get("changed")),
-            warnings=tuple(map(str, item.get("warnings") or ())),
+            warnings=texts_of(item.get("warnings")),
         )
 
 

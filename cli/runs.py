@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Self, get_type_hints
 
 from rackrate_text.failures import CONTINUABLE
+
+_LARGEST = 1e15
 
 GOOD = frozenset({"succeeded", "degraded", "dry_run"})
 TERMINAL = GOOD | CONTINUABLE | {"invalid"}
@@ -107,18 +110,24 @@ def read_item[T: Hashable](kind: type[T], item: Mapping[str, Any], **others: Any
 
 
 def number_of(value: object) -> float | None:
-    """A number of an item, or None if it is none."""
-    return float(value) if isinstance(value, Decimal | int | float) else None
+    """A number of an item, or None if it is none, or larger than any that the stack writes."""
+    number = float(value) if isinstance(value, Decimal | int | float) else math.inf
+    return number if abs(number) <= _LARGEST else None
 
 
 def whole_of(value: object) -> int | None:
-    """A whole number of an item, or None if it is none."""
-    return int(value) if isinstance(value, Decimal | int | float) else None
+    """The same as a whole number."""
+    return None if (number := number_of(value)) is None else int(number)
 
 
 def fields_of(value: object) -> Mapping[str, Any]:
     """A map of an item, or an empty one if it is none."""
     return value if isinstance(value, Mapping) else {}
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """The texts of a list of an item; none if it is no list."""
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def text_of(value: object) -> str | None:

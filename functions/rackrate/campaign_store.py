@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from rackrate.document import Document, Json
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.results.campaign import CampaignKind, CampaignStatus, CampaignStopped, Step
-from rackrate.store import Records, Store, now, seconds_between
+from rackrate.store import Records, Store, Time, now, seconds_between
 from rackrate.table import Table
 
 #: A series has at most this many draws; the oldest leave it.
@@ -25,7 +25,7 @@ class CampaignRecord(Document):
     campaign_id: str
     kind: CampaignKind
     status: CampaignStatus
-    started_at: str
+    started_at: Time
     """ISO 8601, UTC; so are the other times."""
     updated_at: str | None = None
     finished_at: str | None = None
@@ -38,7 +38,7 @@ class CampaignRecord(Document):
     """The stack's arms whose nodes it uses; empty for a pool."""
     waiting_since: str | None = None
     """When it first found that another run holds its nodes."""
-    leased_at: str | None = None
+    leased_at: Time | None = None
     """Since when it holds its nodes."""
     step: int = 0
     """The step that goes on, from 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -11,12 +12,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack
 
 from aws_lambda_powertools import Logger
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from rackrate import aws
 from rackrate.document import Document, Json
@@ -110,15 +111,27 @@ def seconds_between(start: str, end: str) -> float:
     return (parse(end) - parse(start)).total_seconds()
 
 
+def _time(text: str) -> str:
+    """Refuse what is no time, has no time zone, or lies where Python cannot calculate."""
+    time = datetime.datetime.fromisoformat(text)
+    if time.tzinfo is None or not 1970 <= time.year < 3000:
+        raise ValueError("it is no time of a run")
+    return text
+
+
+#: A time in ISO 8601 with its zone.
+Time = Annotated[str, AfterValidator(_time)]
+
+
 class RunRecord(Document):
     """A run's item in the table. A field that is not known yet is null."""
 
     run_id: str
     status: RunStatus
-    started_at: str
+    started_at: Time
     """ISO 8601, UTC; so are the other times."""
     updated_at: str | None = None
-    finished_at: str | None = None
+    finished_at: Time | None = None
     seconds: float | None = None
     """How long it took: from the time its servers were ready until its results were written."""
     waited_seconds: float | None = None
@@ -130,7 +143,7 @@ class RunRecord(Document):
     """The stack's arms whose nodes it uses; empty for a run of an older rackrate."""
     waiting_since: str | None = None
     """When it first found that another run holds its nodes."""
-    leased_at: str | None = None
+    leased_at: Time | None = None
     """Since when it holds its nodes; null for a run of an older rackrate, too."""
     campaign: str | None = None
     """The campaign whose lease on the nodes it uses."""
@@ -229,9 +242,9 @@ class Lease(Document):
     """Which of the two it is, as both may have one id; null in a lease of an older rackrate."""
     taken_at: str
     """ISO 8601, UTC; so are the other times."""
-    expected_end: str
+    expected_end: Time
     """When the run is expected to end."""
-    expires_at: str
+    expires_at: Time
     """When another run may take the nodes if nobody knows what became of this one."""
 
     def is_of(self, kind: Holder | None, holder: str) -> bool:
@@ -303,9 +316,18 @@ class Records[R: Document]:
         """The keys of an item."""
         return f"{self._noun}#{name}", self._noun
 
-    def read(self, item: Mapping[str, Any]) -> R:
-        """An item as a record."""
-        return _known(self._kind, item)
+    def read(self, item: Mapping[str, Any]) -> R | None:
+        """An item as a record; None, with a warning, if nobody can read it.
+
+        Its id is that of its key, whatever else the item says.
+        """
+        name = item["pk"].removeprefix(f"{self._noun}#")
+        try:
+            return _known(self._kind, {**item, f"{self._noun}_id": name})
+        except ValidationError as error:
+            # One item that nobody can read must not hide all others.
+            logger.warning(f"an item is no {self._noun}", pk=item["pk"], error=str(error))
+            return None
 
     def get(self, name: str) -> R | None:
         """The record, or None where only progress was written and no start."""
@@ -355,14 +377,7 @@ class Records[R: Document]:
         """Those that match a filter expression, and started when a condition on the key says."""
         key = f"gsi1pk = :all AND gsi1sk {started}" if started else "gsi1pk = :all"
         found = self._table.query_index(key, chosen, names, {":all": f"{self._noun}s", **values})
-        records = []
-        for item in found:
-            try:
-                records.append(self.read(item))
-            except ValidationError as error:
-                # One item that nobody can read must not hide all others.
-                logger.warning(f"an item is no {self._noun}", pk=item.get("pk"), error=str(error))
-        return records
+        return [record for item in found if (record := self.read(item)) is not None]
 
     def _listed(self, name: str, status: str) -> Json:
         return {"status": status, f"{self._noun}_id": name, "gsi1pk": f"{self._noun}s"}
@@ -780,7 +795,7 @@ class Store:
             "SET " + ", ".join(f"{name} = :lease" for name in wanted),
             " AND ".join(f"({free.format(name)})" for name in wanted),
             wanted,
-            {":lease": lease.to_json(), ":run": lease.run_id, ":kind": lease.kind},
+            to_item({":lease": lease.to_json(), ":run": lease.run_id, ":kind": lease.kind}),
         )
         if held is None:
             return None
@@ -805,7 +820,7 @@ class Store:
             return
         # If another run has taken one of them since, the lease has expired on all of them.
         unchanged = " AND ".join(f"{name}.run_id = :run" for name in held)
-        self._change_leases("REMOVE " + ", ".join(held), unchanged, held, {":run": holder})
+        self._change_leases("REMOVE " + ", ".join(held), unchanged, held, to_item({":run": holder}))
 
     def end_leases(self, leases: Mapping[str, Lease]) -> None:
         """End the leases of runs that are gone, by arm, unless one was renewed or taken since."""
@@ -816,14 +831,16 @@ class Store:
             values |= {f":run{number}": lease.run_id, f":end{number}": lease.expires_at}
             unchanged.append(f"#arm{number}.run_id = :run{number}")
             unchanged.append(f"#arm{number}.expires_at = :end{number}")
-        self._change_leases("REMOVE " + ", ".join(names), " AND ".join(unchanged), names, values)
+        condition = " AND ".join(unchanged)
+        self._change_leases("REMOVE " + ", ".join(names), condition, names, to_item(values))
 
     def _change_leases(
         self, expression: str, condition: str, arms: Mapping[str, str], values: Mapping[str, Any]
     ) -> dict[str, Lease] | None:
         """Change the leases. Returns None, or all leases if the condition does not hold.
 
-        `arms` has the arms by the names that the expressions use.
+        In the latter case, those that nobody can read are deleted: nobody can renew or end them.
+        `arms` has the arms by the names that the expressions use, and `values` their values.
         """
         try:
             with translated():
@@ -833,7 +850,7 @@ class Store:
                     UpdateExpression=expression,
                     ConditionExpression=condition,
                     ExpressionAttributeNames=arms,
-                    ExpressionAttributeValues=to_item(values),
+                    ExpressionAttributeValues=values,
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
@@ -841,7 +858,12 @@ class Store:
                 raise
             # Before the first lease of a stack there is no item.
             before: Any = error.response.get("Item", {})
-            return _leases(from_item(before))
+            leases = _leases(from_item(before))
+            for arm in before.keys() - _LEASES.keys() - leases.keys():
+                logger.warning("a lease that nobody can read is deleted", arm=arm)
+                of_arm = {":before": before[arm]}
+                self._change_leases("REMOVE #arm", "#arm = :before", {"#arm": arm}, of_arm)
+            return leases
         return None
 
     # -- trials and verdicts
@@ -1034,7 +1056,13 @@ def _trial_state(item: Mapping[str, Any]) -> TrialState:
 
 
 def _leases(item: Mapping[str, Any]) -> dict[str, Lease]:
-    return {arm: Lease.model_validate(item[arm]) for arm in item if arm not in _LEASES}
+    """The leases by arm, without what nobody can read."""
+    leases = {}
+    for arm, stored in item.items():
+        if arm not in _LEASES and isinstance(stored, dict):
+            with contextlib.suppress(ValidationError):
+                leases[arm] = _known(Lease, stored)
+    return leases
 
 
 def _known[D: Document](kind: type[D], item: Mapping[str, Any]) -> D:

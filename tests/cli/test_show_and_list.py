@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from decimal import Decimal
 
 import pytest
+from rackrate_cli.campaigns import Campaign
+from rackrate_cli.runs import Run
 
-from .conftest import DeployedStack, Rackrate, results
+from .conftest import DeployedStack, Rackrate, results, table
 
 
 def test_show_prints_the_verdict_of_an_old_run_from_the_bucket(
@@ -161,6 +164,32 @@ def test_a_verdict_is_not_required_of_a_run_that_has_none(
     result = rackrate("show", "r1", "--stack", stack.name, "--require", "tcp-1 better")
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+@pytest.mark.parametrize("value", [True, Decimal("9.9e125"), "text", ["a", 1], {"a": {}}, {1, 2}])
+def test_an_item_with_any_values_is_listed_with_the_others(
+    value: object, stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    names = {field.name for kind in (Run, Campaign) for field in fields(kind)}
+    names |= {"stopped", "missing_since", "changed"}
+    odd = dict.fromkeys(names - {"run_id", "campaign_id"}, value)
+    stack.record("odd", **{**odd, "started_at": "2026-11-22T08:00:00Z"})
+    stack.record("mine", status="succeeded")
+    stack.record_campaign("odd-2", **{**odd, "started_at": "2026-11-22T08:00:00Z"})
+    stack.record_campaign("mine-2", status="succeeded")
+    table(stack.table).put_item(
+        Item={"pk": "baseline#odd-3", "sk": "baseline", "gsi1pk": "baselines", "gsi1sk": "odd"}
+    )
+    for command, name in (
+        (("list",), "mine"),
+        (("campaign", "list"), "mine-2"),
+        (("baseline", "list"), "odd-3"),
+        (("list", "--json"), "mine"),
+        (("campaign", "list", "--json"), "mine-2"),
+    ):
+        result = rackrate(*command, "--stack", stack.name)
+        assert result.exit_code == 0, result.output
+        assert name in result.stdout
 
 
 def test_list_of_nothing_says_so(stack: DeployedStack, rackrate: Rackrate) -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import functools
 import json
+from decimal import Context, Decimal
 
 import pytest
+from botocore.exceptions import ClientError, ParamValidationError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rackrate.campaign_store import CampaignRecord
 from rackrate.measure import manifests
-from rackrate.stages.teardown import STATUSES, sweep, teardown_stopped
-from rackrate.store import RunRecord
+from rackrate.stages.finish import finish
+from rackrate.stages.plan import plan as plan_run
+from rackrate.stages.restore import stop_campaigns, sweep_campaigns
+from rackrate.stages.take_lease import take_lease
+from rackrate.stages.teardown import STATUSES, stop_runs, sweep, teardown_stopped
+from rackrate.store import Lease, RunRecord, later, now
 from rackrate.table import to_item
 from rackrate_text.printable import printable
 from tests.unit.samples import SETTINGS
-from tests.unit.stages.runs import ARN, EXECUTIONS, RUN, States
+from tests.unit.stages.campaigns import CAMPAIGNS, Executions
+from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN, States
 
 few = functools.partial(
     settings,
@@ -42,6 +49,11 @@ def write(dynamodb):
         dynamodb.put_item(TableName=SETTINGS.table_name, Item=to_item(item))
 
     return do
+
+
+@pytest.fixture
+def plan(resources):
+    return lambda: plan_run(PLAN, resources, run_id=RUN, execution_arn=ARN)
 
 
 @few(max_examples=30)
@@ -95,4 +107,141 @@ def test_an_end_is_recorded_whatever_its_event_tells(
         record = store.run(RUN)
         assert record.status == STATUSES[status]
         assert printable(record.cause) == record.cause
+    store.table.delete(f"run#{RUN}", "run")
+
+
+TIMES = st.sampled_from(["", "yesterday", "2026-11-22", "0001-01-01T00:00:00Z", "9" * 40])
+GARBAGE = (
+    VALUES
+    | st.decimals(allow_nan=False, allow_infinity=False, places=20).map(
+        lambda number: Context(prec=38).create_decimal(number)
+    )
+    | st.just(Decimal("9.9e125"))
+    | st.fixed_dictionaries(
+        {"run_id": VALUES | st.just("x"), "taken_at": TIMES, "expires_at": TIMES | VALUES},
+        optional={"expected_end": TIMES, "kind": VALUES},
+    )
+)
+START = "2026-11-22T07:00:00.000Z"
+
+
+def running(noun, name, **fields):
+    """The item of a run or of a campaign that goes on, with other values for some fields."""
+    keys = {"pk": f"{noun}#{name}", "sk": noun, "gsi1pk": f"{noun}s", "gsi1sk": START}
+    usual = {f"{noun}_id": name, "status": "running", "started_at": START}
+    return {**usual, "execution_arn": EXECUTIONS + name, **fields, **keys}
+
+
+class Strict(Executions):
+    """Step Functions that knows no execution but those of this stack, all of which have ended."""
+
+    def describe_execution(self, *, executionArn):
+        self._check(executionArn)
+        return {"status": "ABORTED"}
+
+    def stop_execution(self, *, executionArn, error, cause):
+        self._check(executionArn)
+        self.stopped.append(executionArn)
+
+    def _check(self, arn):
+        if not arn:
+            raise ParamValidationError(report="Invalid length for parameter executionArn")
+        if not arn.startswith((EXECUTIONS, CAMPAIGNS)):
+            code = "AccessDeniedException" if arn.startswith("arn:") else "InvalidArn"
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeExecution")
+
+
+ODD_RUNS = [
+    {"execution_arn": ""},
+    {"execution_arn": "nonsense"},
+    {"execution_arn": "arn:aws:states:us-east-1:999999999999:execution:theirs:odd"},
+    {"started_at": "yesterday"},
+    {"started_at": "2026-11-22"},
+    {"started_at": "0001-01-01T00:00:00Z", "expected_seconds": 9e125},
+    {"expected_seconds": 9e125},
+    {"run_id": RUN},
+    {"campaign_id": "camp"},
+]
+
+
+@pytest.mark.parametrize("odd", ODD_RUNS, ids=str)
+def test_a_run_that_nobody_can_clean_up_is_named_and_the_others_are_swept(
+    store, write, resources, caplog, odd
+):
+    write(**running("run", "odd", **odd))
+    write(**running("run", RUN))
+    swept = sweep(resources.but(step_functions=Strict()))
+    assert RUN in swept.runs
+    assert store.run(RUN).status == "aborted"
+    named = {getattr(entry, "item", getattr(entry, "pk", "")) for entry in caplog.records}
+    assert "odd" in swept.runs or {"odd", "run#odd"} & named
+
+
+@pytest.mark.parametrize("odd", ODD_RUNS, ids=str)
+def test_a_stack_is_deleted_whatever_a_run_or_a_campaign_looks_like(store, write, resources, odd):
+    write(**running("run", "odd", **odd))
+    write(**running("run", RUN))
+    write(**running("campaign", "odd-2", kind="draws", **odd))
+    write(**running("campaign", "camp", kind="draws"))
+    executions = Strict()
+    stop_runs(resources.but(step_functions=executions))
+    stop_campaigns(resources.but(step_functions=executions))
+    assert {EXECUTIONS + RUN, EXECUTIONS + "camp"} <= {*executions.stopped}
+    assert store.run(RUN).status == resources.campaigns.get("camp").status == "aborted"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *ODD_RUNS,
+        {"changed": {"no": "plan"}},
+        {"changed": {"no": "plan"}, "status": "failed"},
+        {"restoring_since": "yesterday"},
+    ],
+    ids=str,
+)
+def test_a_campaign_that_nobody_can_clean_up_hides_no_other_from_the_sweep(write, resources, odd):
+    write(**running("campaign", "a-odd", kind="draws", **odd))
+    write(pk="campaign#a-odd", sk="step#0001", number="many")
+    write(**running("campaign", "camp", kind="draws"))
+    sweep_campaigns(resources.but(step_functions=Strict()), patience_seconds=0)
+    assert resources.campaigns.get("camp").status == "aborted"
+
+
+@few(max_examples=100)
+@given(garbage=GARBAGE)
+def test_a_lease_that_nobody_can_read_keeps_no_node_from_a_run(
+    plan, store, write, resources, garbage
+):
+    plan()
+    before = Lease(run_id="other", kind="run", taken_at=START, expected_end=START, expires_at=START)
+    write(pk="lease", sk="nodes", baseline=garbage, elsewhere=before.to_json())
+    assert store.leases() == {}
+    assert take_lease(RUN, resources).taken
+    assert {lease.run_id for lease in store.leases().values()} == {RUN}
+    finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
+    assert store.leases() == {}
+    store.table.delete("lease", "nodes")
+    store.table.delete(f"run#{RUN}", "run")
+
+
+def test_a_lease_with_fields_of_a_later_rackrate_is_kept(plan, store, write, resources):
+    plan()
+    soon = later(now(), 600)
+    held = Lease(run_id="other", kind="run", taken_at=START, expected_end=soon, expires_at=soon)
+    write(pk="lease", sk="nodes", baseline={**held.to_json(), "reason": "of tomorrow"})
+    assert not take_lease(RUN, resources).taken
+
+
+@few(max_examples=40)
+@given(odd=fields_of(RunRecord))
+def test_the_lease_of_a_run_whose_item_nobody_can_read_ends_in_time(
+    plan, store, write, resources, odd
+):
+    plan()
+    held = Lease(run_id="odd", kind="run", taken_at=START, expected_end=START, expires_at=START)
+    write(pk="lease", sk="nodes", baseline=held.to_json())
+    write(**{**running("run", "odd"), **odd, "pk": "run#odd", "sk": "run", "gsi1sk": START})
+    assert take_lease(RUN, resources.but(step_functions=Strict())).taken
+    store.table.delete("lease", "nodes")
     store.table.delete(f"run#{RUN}", "run")

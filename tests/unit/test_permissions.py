@@ -395,7 +395,7 @@ def _live_through_campaigns(call, store, campaigns, eks):
     campaigns.update("second", step_run_id="child")
     store.start_run("child", "running", now(), execution_arn="arn:child")
     call("restore", **{"detail-type": "Scheduled Event"})
-    call("plan_campaign", campaign_id="last", execution_arn="arn:last", input=versions)
+    call("plan_campaign", campaign_id="last-one", execution_arn="arn:last", input=versions)
     with listener() as (url, _):
         call("restore", **cloudformation_request("Delete", {}, ResponseURL=url))
 

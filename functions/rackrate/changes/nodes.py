@@ -16,6 +16,7 @@ from rackrate.changes.base import Value
 from rackrate.changes.draws import NewNodes
 from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
+from rackrate.measure.instance_types import instance_types
 from rackrate.measure.launch_templates import instance_type_of
 from rackrate.measure.node_groups import groups_of
 from rackrate.plan.capacity import LoadRoom, Room, addresses_per_node, faults_of_node_counts
@@ -74,13 +75,10 @@ def room(resources: Resources, instance_type: str | None = None) -> Room:
     loading = [] if load is None else groups_of(resources.eks, settings.cluster_name, [load])
     types_of_load = [instance_type_of(resources.ec2, group) or instance_type for group in loading]
     with translated():
-        types = resources.ec2.describe_instance_types(
-            InstanceTypes=sorted({instance_type, *types_of_load})
-        )
+        by_name = instance_types(resources.ec2, {instance_type, *types_of_load})
         subnets = resources.ec2.describe_subnets(SubnetIds=[subnet])
         vcpu_quota = _quota(resources.quotas, "ec2", code)
         nodes_per_group = _quota(resources.quotas, "eks", NODES_PER_GROUP)
-    by_name = {entry["InstanceType"]: entry for entry in types["InstanceTypes"]}
     addresses_of = functools.partial(
         addresses_per_node, cni=settings.cni, max_pods=settings.max_pods
     )

@@ -81,7 +81,9 @@ def finish(
         store.continue_run(run_id, redrives)
     run = store.run(run_id)
     status = final_status(failure, lost=0 if run is None else run.trials_failed)
-    ended = record_end(run_id, status, execution_arn=execution_arn, failure=failure, store=store)
+    ended = record_end(
+        run_id, status, execution_arn=execution_arn, failure=failure, resources=resources
+    )
     if failure is not None:
         cause = cause_with_report(sentence_of(failure, run), report_key, store)
         return Finished(ended=ended, output=None, cause=cause)
@@ -197,9 +199,10 @@ def record_end(
     *,
     execution_arn: str,
     failure: RunFailure | None,
-    store: Store,
+    resources: Resources,
 ) -> Ended:
     """Record a terminal status and the error, unless that is done already; give back the nodes."""
+    store = resources.store
     run = store.run(run_id)
     attributes: RunProgress = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
     if failure is not None:

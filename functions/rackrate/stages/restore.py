@@ -19,7 +19,14 @@ from rackrate.settings import LOAD
 from rackrate.stages.finish_campaign import PUTTING_BACK, CampaignEnd, record_campaign_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.stages.take_lease import keep_campaign_lease
-from rackrate.stages.teardown import STACK_DELETED, STATUSES, execution_of, has_ended, stop
+from rackrate.stages.teardown import (
+    STATUSES,
+    execution_of,
+    has_ended,
+    left_alone,
+    stop,
+    stop_all,
+)
 from rackrate.store import RunStatus, now, seconds_between
 
 #: How long a campaign waits until everything is as it was. What takes longer is left to the sweep.
@@ -137,15 +144,17 @@ def sweep_campaigns(resources: Resources, *, patience_seconds: float) -> Swept:
     campaigns, deadline = resources.campaigns, time.monotonic() + patience_seconds
     swept: list[Swept] = []
     for record in campaigns.running():
-        execution = execution_of(resources.step_functions, record.execution_arn)
-        if has_ended(execution):
-            status = STATUSES.get(execution["status"], "failed")
-            failure = RunFailure.of_execution(execution)
-            left = max(0.0, deadline - time.monotonic())
-            swept.append(_clean_up(record, status, failure, resources, left))
+        with left_alone(record.campaign_id):
+            execution = execution_of(resources.step_functions, record.execution_arn)
+            if has_ended(execution):
+                status = STATUSES.get(execution["status"], "failed")
+                failure = RunFailure.of_execution(execution)
+                left = max(0.0, deadline - time.monotonic())
+                swept.append(_clean_up(record, status, failure, resources, left))
     for record in campaigns.unrestored():
-        left = max(0.0, deadline - time.monotonic())
-        swept.append(_put_back_later(record, resources, left))
+        with left_alone(record.campaign_id):
+            left = max(0.0, deadline - time.monotonic())
+            swept.append(_put_back_later(record, resources, left))
     return Swept(
         restored=tuple(each for one in swept for each in one.restored),
         unrestored=tuple(each for one in swept for each in one.unrestored),
@@ -158,19 +167,8 @@ def stop_campaigns(resources: Resources) -> tuple[CampaignEnd, ...]:
 
     A campaign changes only a cluster of its stack, which is deleted too, so nothing is put back.
     """
-    ended = []
-    for record in resources.campaigns.running():
-        stop(resources.step_functions, record.execution_arn, STACK_DELETED)
-        ended.append(
-            record_campaign_end(
-                record.campaign_id,
-                "aborted",
-                execution_arn=record.execution_arn,
-                failure=STACK_DELETED,
-                resources=resources,
-            )
-        )
-    return tuple(ended)
+    running = {each.campaign_id: each.execution_arn for each in resources.campaigns.running()}
+    return stop_all(running, record_campaign_end, resources)
 
 
 def _clean_up(

@@ -173,7 +173,7 @@ def _ask(request: _Request, resources: Resources) -> tuple[Leased, _Progress]:
             f"{_told(busy)}; this {request.called} has waited {duration(waited_seconds)}; {again}"
             " when that one has ended, or stop that one's execution"
         )
-    until_free = max(seconds_between(time, held.expected_end) for held in busy.values())
+    until_free = max((seconds_between(time, h.expected_end) for h in busy.values()), default=0.0)
     wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * waited_seconds), _LONGEST_WAIT_SECONDS)
     return Leased(taken=False, waited=True, wait_seconds=int(wait_seconds)), {
         "phase": f"waiting for {_holders(busy)}",
@@ -189,21 +189,21 @@ def _hold(arms: Iterable[str], lease: Lease, resources: Resources) -> dict[str, 
     """
     wanted = tuple(arms)
     busy = resources.store.hold_nodes(wanted, lease)
-    gone = {arm: held for arm, held in (busy or {}).items() if _is_gone(held, resources)}
-    if not gone:
+    if busy is None:
+        return None
+    gone = {arm: held for arm, held in busy.items() if _is_gone(held, resources)}
+    if busy and not gone:
         return busy
-    resources.store.end_leases(gone)
+    if gone:
+        resources.store.end_leases(gone)
     return resources.store.hold_nodes(wanted, lease)
 
 
 def _is_gone(held: Lease, resources: Resources) -> bool:
     """Whether the holder of a lease is gone, with its pods, and did not give back its nodes."""
-    records: list[RunRecord | CampaignRecord | None] = []
-    if held.is_of("run", held.run_id):
-        records.append(resources.store.run(held.run_id))
-    if held.is_of("campaign", held.run_id):
-        records.append(resources.campaigns.campaign(held.run_id))
-    known = [record for record in records if record is not None and record.execution_arn]
+    run = None if held.kind == "campaign" else resources.store.run(held.run_id)
+    campaign = None if held.kind == "run" else resources.campaigns.campaign(held.run_id)
+    known = [each for each in (run, campaign) if each is not None and each.execution_arn]
     if not known:
         return held.expires_at < now()
     return all(_has_left(record, held, resources) for record in known)
@@ -217,7 +217,8 @@ def _has_left(holder: RunRecord | CampaignRecord, held: Lease, resources: Resour
         if not has_ended(execution_of(resources.step_functions, holder.execution_arn)):
             return False  # whatever a clock says; also after a redrive
     except ClientError:
-        return False  # it may go on, and to wait does less harm than to measure beside it
+        # If it goes on, it renews its lease. Its item may have any text as its execution.
+        return held.expires_at < now()
     # Its clean-up ends the lease. The rest is for one whose clean-up nothing started: by then the
     # pods of its last item have exceeded their deadlines.
     past = later(held.expires_at, GONE_SECONDS - LEASE_SECONDS)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from rackrate.document import Document
-from rackrate.errors import ClusterUnreachable
+from rackrate.errors import ClusterUnreachable, RackrateError, translated
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespaces
 from rackrate.measure.obstacles import absence
@@ -24,9 +25,6 @@ from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.store import RunRecord, RunStatus, now, seconds_between
 
 logger = Logger(child=True)
-
-#: Step Functions' and IAM's refusals of an ARN that is not one of this stack's executions.
-_NO_EXECUTION = frozenset({"InvalidArn", "ValidationException", "AccessDeniedException"})
 
 #: How long one call waits for pods to be gone. Each pod has a grace period of one second.
 GONE_SECONDS = 60.0
@@ -156,7 +154,7 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
         status,
         execution_arn=detail["executionArn"],
         failure=RunFailure.of_execution(detail),
-        store=resources.store,
+        resources=resources,
     )
     nodes = rest_unneeded(resources, runs={run_id})
     return TornDown(runs=(run_id,), gone=gone, ended=(ended,), nodes=nodes)
@@ -173,58 +171,56 @@ def compared(text: str | None) -> bool:
         return False  # what Python cannot read, no comparison was started with
 
 
+@contextlib.contextmanager
+def left_alone(name: str) -> Iterator[None]:
+    """Let a clean-up go on to the next item if one fails; the log names it.
+
+    Anybody who may write to the table may have written the item, with any values.
+
+    Raises:
+        RackrateError: what passes by itself, so that the clean-up is tried again.
+    """
+    try:
+        with translated():
+            yield
+    except RackrateError:
+        raise
+    except Exception:
+        logger.exception("what cannot be cleaned up was left alone", item=name)
+
+
 def sweep(resources: Resources) -> TornDown:
     """Clean up after every run whose execution is no longer running, and record its end."""
     store = resources.store
-    labels = manifests.selector({manifests.ROLE: "owner"})
-    owners = [
-        owner
-        for namespace in namespaces(resources.settings)
-        for owner in resources.cluster.list(f"/api/v1/namespaces/{namespace}/configmaps", labels)
-    ]
-    odd: list[str] = []
-    arn_of: dict[str, str] = {}
-    for owner in owners:
-        notes = owner["metadata"].get("annotations") or {}
-        if manifests.RUN_ID in notes and manifests.EXECUTION in notes:
-            arn_of[notes[manifests.RUN_ID]] = notes[manifests.EXECUTION]
-        else:
-            odd.append(owner["metadata"]["name"])
-    owned = set(arn_of)
+    owned = _owned_runs(resources)
     running = {run.run_id: run for run in store.running_runs()}
     # What the table says of a run counts more than what an object in the cluster says.
-    arn_of |= {run.run_id: run.execution_arn for run in running.values()}
+    arn_of = owned | {run.run_id: run.execution_arn for run in running.values()}
     swept: list[str] = []
     ended: list[Ended] = []
     overdue: list[str] = []
     all_gone = True
     for run_id, arn in sorted(arn_of.items()):
-        try:
+        with left_alone(run_id):
             execution = execution_of(resources.step_functions, arn)
-        except ClientError as error:
-            # Only an object in the cluster says that there is this run.
-            if run_id in running or error.response["Error"]["Code"] not in _NO_EXECUTION:
-                raise
-            odd.append(run_id)
-            continue
-        if not has_ended(execution):
-            if run_id in running and is_overdue(running[run_id]):
-                overdue.append(run_id)
-            continue
-        if run_id in owned:
-            all_gone = teardown(run_id, resources).gone and all_gone
-        # An execution that succeeded has recorded its own end. An item that nobody can read is not
-        # among those that go on.
-        if run_id in running and (stored := store.run(run_id)) is not None and stored.is_running:
-            failure = RunFailure.of_execution(execution)
-            status = STATUSES.get(execution["status"], "failed")
-            ended.append(
-                record_end(run_id, status, execution_arn=arn, failure=failure, store=store)
-            )
-        swept.append(run_id)
+            if has_ended(execution):
+                if run_id in owned:
+                    all_gone = teardown(run_id, resources).gone and all_gone
+                # An execution that succeeded has recorded its own end. An item that nobody can
+                # read is not among those that go on.
+                stored = store.run(run_id) if run_id in running else None
+                if stored is not None and stored.is_running:
+                    failure = RunFailure.of_execution(execution)
+                    status = STATUSES.get(execution["status"], "failed")
+                    end = record_end(
+                        run_id, status, execution_arn=arn, failure=failure, resources=resources
+                    )
+                    ended.append(end)
+                swept.append(run_id)
+                continue
+        if run_id in running and is_overdue(running[run_id]):
+            overdue.append(run_id)
     nodes = rest_unneeded(resources, runs=swept)
-    if odd:
-        logger.warning("what is no run's was left alone", odd=odd)
     return TornDown(
         runs=tuple(swept),
         gone=all_gone,
@@ -234,23 +230,50 @@ def sweep(resources: Resources) -> TornDown:
     )
 
 
+def _owned_runs(resources: Resources) -> dict[str, str]:
+    """The runs with an owner object, and their executions, as the objects say."""
+    labels = manifests.selector({manifests.ROLE: "owner"})
+    arn_of: dict[str, str] = {}
+    for namespace in namespaces(resources.settings):
+        for owner in resources.cluster.list(f"/api/v1/namespaces/{namespace}/configmaps", labels):
+            notes = owner["metadata"].get("annotations") or {}
+            if manifests.RUN_ID in notes and manifests.EXECUTION in notes:
+                arn_of[notes[manifests.RUN_ID]] = notes[manifests.EXECUTION]
+            else:
+                logger.warning("an owner names no run", owner=owner["metadata"]["name"])
+    return arn_of
+
+
 def stop_runs(resources: Resources) -> tuple[Ended, ...]:
     """Stop every run because the stack is deleted, and record the ends.
 
     The namespace, which the stack deletes later, takes the runs' objects with it.
     """
+    running = {run.run_id: run.execution_arn for run in resources.store.running_runs()}
+    return stop_all(running, record_end, resources)
+
+
+def stop_all[E](
+    arns: Mapping[str, str], record: Callable[..., E], resources: Resources
+) -> tuple[E, ...]:
+    """Stop executions because the stack is deleted.
+
+    Args:
+        arns: their ARNs by the id of the run or the campaign.
+        record: records such an end, as `record_end` does.
+        resources: the stack's resources.
+
+    Returns:
+        What `record` returns for each.
+    """
     ended = []
-    for run in resources.store.running_runs():
-        stop(resources.step_functions, run.execution_arn, STACK_DELETED)
-        ended.append(
-            record_end(
-                run.run_id,
-                "aborted",
-                execution_arn=run.execution_arn,
-                failure=STACK_DELETED,
-                store=resources.store,
+    for name, arn in arns.items():
+        with left_alone(name):
+            stop(resources.step_functions, arn, STACK_DELETED)
+            end = record(
+                name, "aborted", execution_arn=arn, failure=STACK_DELETED, resources=resources
             )
-        )
+            ended.append(end)
     return tuple(ended)
 
 

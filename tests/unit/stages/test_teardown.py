@@ -7,10 +7,13 @@ import json
 import pytest
 from botocore.exceptions import ClientError
 
+from rackrate.errors import Throttled
 from rackrate.measure import manifests
 from rackrate.results.build import RunFailure
+from rackrate.stages import teardown as teardown_stage
 from rackrate.stages.finish import finish
-from rackrate.stages.teardown import stop_runs, sweep, teardown, teardown_stopped
+from rackrate.stages.teardown import TornDown, stop_runs, sweep, teardown, teardown_stopped
+from rackrate.store import later, now
 from tests.unit.given import Given
 from tests.unit.stages.campaigns import Executions
 from tests.unit.stages.runs import ARN, PODS, RUN, States
@@ -228,13 +231,24 @@ def test_the_sweep_ends_a_run_whose_execution_is_forgotten(deploy, cluster, stor
     assert (store.run(RUN).status, store.run(RUN).error) == ("failed", "ExecutionDoesNotExist")
 
 
-def test_the_sweep_removes_nothing_while_step_functions_refuses(deploy, cluster, store, resources):
+def test_the_sweep_removes_nothing_while_step_functions_refuses_and_tells_what_is_overdue(
+    deploy, cluster, store, resources, monkeypatch
+):
     deploy()
     before = dict(cluster.objects)
-    with pytest.raises(ClientError, match="AccessDenied"):
-        sweep(resources.but(step_functions=Refusing("AccessDenied")))
+    refusing = resources.but(step_functions=Refusing("AccessDenied"))
+    assert sweep(refusing) == TornDown()
+    day_later = later(now(), 86_400)
+    monkeypatch.setattr(teardown_stage, "now", lambda: day_later)
+    assert sweep(refusing) == TornDown(overdue=(RUN,))
     assert cluster.objects == before
     assert store.run(RUN).is_running
+
+
+def test_the_sweep_is_tried_again_when_step_functions_throttles(deploy, resources):
+    deploy()
+    with pytest.raises(Throttled):
+        sweep(resources.but(step_functions=Refusing("ThrottlingException")))
 
 
 def test_a_stack_that_is_deleted_stops_its_runs_and_says_why(plan, store):
