@@ -22,6 +22,7 @@ from rackrate.plan.check import MAX_PLAN_BYTES, MAX_RUN_SECONDS
 from rackrate.plan.fields import MAX_ARMS, MAX_EARLIER_RUNS, MAX_TESTS, MAX_TRIALS, PlanInput
 from rackrate.plan.model import CATALOGUE
 from rackrate.plan.schedule import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
+from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
 from rackrate_text.units import UNITS
 from scripts.markdown import ROOT, bullet, table, with_part
 
@@ -145,6 +146,8 @@ def _limits() -> str:
         "expected seconds of all blocks": f"{MAX_RUN_SECONDS:,}",
         "pairs of one round": f"{MAX_PAIRS_PER_ITEM}",
         "trials of one round": f"{MAX_TRIALS_PER_ITEM:,}",
+        "volumes of all members": f"{MAX_VOLUMES:,}",
+        "GiB of all these volumes": f"{MAX_VOLUMES_GIB:,}",
     }
     return table(("what", "at most"), rows.items())
 

@@ -94,6 +94,7 @@ class Settings:
         cluster_name: the EKS cluster.
         namespace: the Kubernetes namespace of the pods.
         tool_image: the image the pods run.
+        allowed_images: the other images that a plan may ask for, each with its digest.
         arms: the arms under comparison.
         node_count: nodes in each arm when all are running.
         load: the nodes from which load comes; they belong to no arm. None without such nodes.
@@ -128,6 +129,7 @@ class Settings:
     prefix_delegation: bool = False
     load: StackArm | None = None
     load_node_count: int = 0
+    allowed_images: tuple[str, ...] = ()
 
     @property
     def node_sets(self) -> tuple[StackArm, ...]:
@@ -170,6 +172,7 @@ class Settings:
             if (load := environment["LOAD_NODES"])
             else None,
             load_node_count=int(environment["LOAD_NODE_COUNT"]),
+            allowed_images=tuple(filter(None, environment["ALLOWED_IMAGES"].split(","))),
         )
 
 

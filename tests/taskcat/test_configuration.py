@@ -45,6 +45,7 @@ NOT_VARIED = {
     "CoreDnsVersion": "a version is right only until EKS withdraws it",
     "Tolerations": "an account's cluster may have no taints; the lab's pools have one",
     "LoadNodeSelector": "an account's cluster may have two groups of nodes only",
+    "AllowedImages": "it changes nothing before a plan asks for one",
     "NodesOnDemand": "an account's cluster may have no autoscaler; the lab's pools are one",
 }
 

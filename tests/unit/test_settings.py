@@ -28,6 +28,7 @@ CREATED = {
     "LoadNodeGroups": "",
     "LoadNodeSelector": "",
     "LoadNodeCount": "0",
+    "AllowedImages": "",
 }
 EXISTING = {
     **CREATED,
@@ -88,6 +89,13 @@ def test_a_stack_with_node_groups_of_its_own():
 def test_the_host_namespace_is_known_where_the_stack_has_one():
     assert settings(CREATED).host_namespace == ""
     assert settings({**CREATED, "HostNamespace": "bench-host"}).host_namespace == "bench-host"
+
+
+def test_the_images_that_plans_may_ask_for_are_none_or_those_that_the_stack_names():
+    assert settings(CREATED).allowed_images == ()
+    images = tuple(f"registry.corp/{name}@sha256:{'0' * 64}" for name in ("a", "b"))
+    named = settings({**CREATED, "AllowedImages": ",".join(images)})
+    assert named.allowed_images == images
 
 
 def test_a_cluster_that_exists_has_labels_instead():

@@ -353,6 +353,7 @@ def check_plans(
                 host_network=bool(settings.host_namespace),
                 run_id=run_id_of_step(campaign_id, 1),
                 image=settings.tool_image,
+                allowed_images=settings.allowed_images,
             )
         except InvalidPlan as invalid:
             for fault in invalid.faults:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -29,7 +29,7 @@ from rackrate.plan.schedule import (
 from rackrate.plan.workloads import pair_tests, workloads
 from rackrate.settings import StackArm
 from rackrate.tools import TestBase
-from rackrate.workloads.base import WorkloadTest
+from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB, Volume, WorkloadTest
 from rackrate_text.units import duration
 from rackrate_text.words import counted, listed, nearest
 
@@ -46,6 +46,7 @@ def check_plan(
     host_network: bool,
     run_id: str,
     image: str = "",
+    allowed_images: Collection[str] = (),
     load_nodes: int = 0,
     is_ipv6: bool = False,
 ) -> Plan:
@@ -59,6 +60,7 @@ def check_plan(
         run_id: the source of the seed for a plan without one, so that a repeated call gives the
             same plan.
         image: the image of the pods; empty if it is not known.
+        allowed_images: the other images that the plan may ask for.
         load_nodes: number of Ready load nodes.
         is_ipv6: whether the pods have IPv6 addresses only.
 
@@ -75,7 +77,7 @@ def check_plan(
     _check_networks(arms, host_network, faults)
     _check_differences(arms, faults)
     baseline = _choose_baseline(model, list(arms.values()), stack_arms, faults)
-    tests = _read_tests(model.tests, image, faults, is_ipv6=is_ipv6)
+    tests = _read_tests(model.tests, image, allowed_images, faults, is_ipv6=is_ipv6)
     _check_ways(arms, tests, faults)
     pairing = Pairing.of(model.pairing)
     earlier = names_of(model.compare_with)
@@ -84,6 +86,8 @@ def check_plan(
         _check_pairing(pairing, arms.values(), nodes, faults)
     if not faults:
         tests = _with_members(tests, arms, stack_arms, nodes, load_nodes, faults)
+    if not faults:
+        _check_volumes(tests, len(arms), faults)
     if not faults:
         _check_size(model, pairing, list(arms.values()), tests, nodes, load_nodes, faults)
     if faults:
@@ -343,7 +347,12 @@ def _named_twice(entry: Any, path: str, names: set[str], remedy: str) -> list[Fa
 
 
 def _read_tests(
-    entries: Sequence[Any], image: str, faults: list[Fault], *, is_ipv6: bool
+    entries: Sequence[Any],
+    image: str,
+    allowed_images: Collection[str],
+    faults: list[Fault],
+    *,
+    is_ipv6: bool,
 ) -> list[TestBase]:
     tests: list[TestBase] = []
     names: set[str] = set()
@@ -353,6 +362,7 @@ def _read_tests(
         faults += _named_twice(entry, path, names, "give each test a name of its own")
         if test is not None:
             tests.append(test)
+            faults.extend(_image_faults(test, path, {image, *allowed_images}))
             if is_ipv6:
                 faults.extend(_ipv6_faults(test, path))
             if lacking := programs_lacking(image, test):
@@ -365,6 +375,14 @@ def _read_tests(
                     )
                 )
     return tests
+
+
+def _image_faults(test: TestBase, path: str, allowed: Collection[str]) -> Iterable[Fault]:
+    """The images of a workload that the stack does not allow, since they may run any code."""
+    for field in ("image", "load_image") if isinstance(test, WorkloadTest) else ():
+        if (image := getattr(test, field)) is not None and image not in allowed:
+            remedy = "leave it out, or update the stack with this image in AllowedImages"
+            yield Fault(f"{path}.{field}", f"the stack does not allow {image}", remedy)
 
 
 def _name_of(entry: Any) -> str | None:
@@ -484,6 +502,28 @@ def _with_members(
             )
             faults.append(Fault(f"{path}.members", problem, remedy))
     return found
+
+
+def _check_volumes(tests: Sequence[TestBase], arms: int, faults: list[Fault]) -> None:
+    """Report the test whose volumes, with those of the tests before it, are too many or too large.
+
+    All tests are valid, so that their places are those in the plan.
+    """
+    number = gib = 0
+    for index, test in enumerate(tests):
+        if not isinstance(test, WorkloadTest) or not isinstance(test.storage, Volume):
+            continue
+        number += arms * test.member_count
+        gib += arms * test.member_count * test.storage.gib
+        path, problem = f"tests[{index}]", "the plan's volumes up to this test are"
+        if number > MAX_VOLUMES:
+            problem = f"{problem} {number}, more than {MAX_VOLUMES}"
+            faults.append(Fault(f"{path}.members", problem, "write fewer, or use 'node'"))
+            return
+        if gib > MAX_VOLUMES_GIB:
+            problem = f"{problem} {gib} GiB in all arms, more than {MAX_VOLUMES_GIB}"
+            faults.append(Fault(f"{path}.storage.gib", problem, "write a smaller size"))
+            return
 
 
 def _check_arms_of_workloads(arms: Mapping[str, ArmChoice], faults: list[Fault]) -> None:

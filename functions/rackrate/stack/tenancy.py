@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from rackrate.document import Json
 from rackrate.measure.manifests import NETWORK, STACK
 from rackrate.measure.nodes import CNI_DAEMON_SET, DNS_SERVICE, KUBE_PROXY_DAEMON_SET
+from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
 
 #: The labels of all objects here.
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "rackrate"}
@@ -313,9 +314,10 @@ def _namespace(name: str, marks: Mapping[str, str], levels: Mapping[str, str]) -
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
-#: The most objects of each kind in a namespace. The largest plan has two arms of 1800 nodes with a
-#: server and a client on each; a cluster has at most 5000 nodes (Kubernetes documentation,
-#: "Considerations for large clusters"). Four pods on each of them are more than any plan needs.
+#: The most objects of each kind in a namespace, and the most bytes of volumes. The largest plan has
+#: two arms of 1800 nodes with a server and a client on each; a cluster has at most 5000 nodes
+#: (Kubernetes documentation, "Considerations for large clusters"). Four pods on each of them are
+#: more than any plan needs.
 _MOST: Mapping[str, int] = {
     "count/pods": 20000,
     "count/configmaps": 1000,
@@ -327,6 +329,7 @@ _MOST: Mapping[str, int] = {
     # A registry's credentials may be there. The benchmark makes none of the following.
     "count/secrets": 10,
     "count/persistentvolumeclaims": 0,
+    "requests.storage": 0,
     "count/replicationcontrollers": 0,
     "count/replicasets.apps": 0,
     "count/deployments.apps": 0,
@@ -339,7 +342,8 @@ _MOST: Mapping[str, int] = {
 #: The same for workloads, which are in the network of pods: a volume and a ConfigMap for each
 #: member.
 _OF_WORKLOADS: Mapping[str, int] = {
-    "count/persistentvolumeclaims": 10000,
+    "count/persistentvolumeclaims": MAX_VOLUMES,
+    "requests.storage": MAX_VOLUMES_GIB * 2**30,
     "count/configmaps": 11000,
 }
 

@@ -119,6 +119,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
             host_network=bool(settings.host_namespace),
             run_id=run_id,
             image=settings.tool_image,
+            allowed_images=settings.allowed_images,
             load_nodes=len(nodes.get(LOAD, ())),
             is_ipv6=resources.cluster.is_ipv6,
         )

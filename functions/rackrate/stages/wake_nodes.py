@@ -51,6 +51,7 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
         host_network=bool(settings.host_namespace),
         run_id=run_id,
         image=settings.tool_image,
+        allowed_images=settings.allowed_images,
         # A cluster that the stack made has IPv4.
         is_ipv6=settings.nodes_on_demand and resources.cluster.is_ipv6,
     )

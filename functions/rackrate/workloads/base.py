@@ -26,6 +26,8 @@ OWN_NUMBER = "$(POD_NUMBER)"
 _NOWHERE = ("192.0.2.1",)
 #: The most members and load pods of one arm.
 MAX_MEMBERS, MAX_LOADERS = 1000, 450
+#: The most volumes of a run, and their size in GiB together; the namespace's quota has them too.
+MAX_VOLUMES, MAX_VOLUMES_GIB = 2000, 20_480
 
 ImageByDigest = Annotated[
     str,
@@ -97,9 +99,11 @@ class WorkloadTest(TestBase):
     """Where members keep their data. `memory`: in memory. `node`: on the node's disk. An object: a
     volume for each member; on EKS that takes a driver, such as the add-on `aws-ebs-csi-driver`."""
     image: ImageByDigest | None = None
-    """Image of the members, by digest. `null`: the tools' image."""
+    """Image of the members, by digest; `AllowedImages` of the stack has it. `null`: the tools'
+    image."""
     load_image: ImageByDigest | None = None
-    """Image of the load pods, by digest. `null`: the tools' image."""
+    """Image of the load pods, by digest; `AllowedImages` of the stack has it. `null`: the tools'
+    image."""
 
     @field_validator("members")
     @classmethod

@@ -19,7 +19,8 @@ as the consistency level asks for have answered that member.
   and the network buffers. With data in memory it is the same of the other half. With a heap below
   2 GiB Java collects garbage in one thread.
 - **An image of your own**: members run in the project's image too, such as
-  `docker.io/library/cassandra` by digest, which has Java and the jars in the same place.
+  `docker.io/library/cassandra` by digest, which has Java and the jars in the same place. The
+  stack's parameter `AllowedImages` must have it.
 """
 
 from __future__ import annotations

@@ -16,21 +16,16 @@ from rackrate.plan.fields import Blocks
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.selectors import Selector
 from rackrate.settings import StackArm
+from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.samples import ARMS
 
 NODES = {"treatment": 2, "baseline": 2}
 
 
-def check(raw, nodes=NODES, run_id="r", host_network=True, image="", is_ipv6=False):
+def check(raw, nodes=NODES, run_id="r", host_network=True, **options):
     return check_plan(
-        raw,
-        stack_arms=ARMS,
-        nodes=nodes,
-        host_network=host_network,
-        run_id=run_id,
-        image=image,
-        is_ipv6=is_ipv6,
+        raw, stack_arms=ARMS, nodes=nodes, host_network=host_network, run_id=run_id, **options
     )
 
 
@@ -140,6 +135,45 @@ def test_a_tool_that_takes_no_ipv6_addresses_is_refused_in_a_cluster_of_them():
     # Those that run in the lab's cluster of IPv6.
     assert ipv6_faults({"tests": ["rtt", "dns"]}) == []
     assert check({}, is_ipv6=True).tests == check({}).tests
+
+
+OWN, OTHER = (f"registry.corp/etcd@sha256:{digit * 64}" for digit in "ab")
+
+
+@pytest.mark.parametrize("field", ["image", "load_image"])
+def test_a_plan_may_ask_only_for_images_that_its_stack_allows(field):
+    etcd = {"name": "etcd", "tool": "etcd", "members": 1}
+    plan = {"tests": ["rtt", {**etcd, field: OTHER}]}
+    for allowed in ((), (OWN,), (OTHER.partition("@")[0],)):
+        (line,) = faults(plan, allowed_images=allowed, image=OWN).values()
+        assert line.startswith(f"tests[1].{field}: ") and "AllowedImages" in line
+    assert getattr(check(plan, allowed_images=(OWN, OTHER)).tests[1], field) == OTHER
+    # The stack's own image needs no permission.
+    assert getattr(check(plan, image=OTHER).tests[1], field) == OTHER
+
+
+def of_volumes(*each):
+    """A plan of workloads with volumes, each with so many members and GiB."""
+    tests = [
+        {"name": f"db-{n}", "tool": "cassandra", "members": members, "replicas": 1}
+        | {"storage": {"storage_class": "gp3", "gib": gib}}
+        for n, (members, gib) in enumerate(each)
+    ]
+    return {"tests": tests, "blocks": 1}
+
+
+def test_the_volumes_of_a_plan_are_bounded_together_in_number_and_size():
+    nodes = {"treatment": 1001, "baseline": 1001}
+    half = MAX_VOLUMES_GIB // 2
+    for fits in ([(1, half)], [(1, half - 1), (1, 1)], [(MAX_VOLUMES // 2, 1)]):
+        assert check(of_volumes(*fits), nodes)
+    for too_much, path in (
+        ([(1, half + 1)], "tests[0].storage.gib"),
+        ([(2, half)], "tests[0].storage.gib"),
+        ([(1, half), (1, 1)], "tests[1].storage.gib"),
+        ([(MAX_VOLUMES // 2, 1), (1, 1)], "tests[1].members"),
+    ):
+        assert [*faults(of_volumes(*too_much), nodes)] == [path]
 
 
 @pytest.mark.parametrize("image", ["", "registry.corp:5000/netshoot", "registry.corp/tools:1"])

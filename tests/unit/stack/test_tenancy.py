@@ -6,6 +6,7 @@ import pytest
 
 from rackrate.measure.manifests import STACK
 from rackrate.stack import tenancy
+from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
 
 ORDINARY = tenancy.manifests("bench", "rackrate:bench", "stack")
 HOST = tenancy.host_manifests("bench", "rackrate:bench", "stack")
@@ -56,6 +57,9 @@ def test_a_namespace_has_room_for_the_largest_plan_and_for_nothing_the_benchmark
         # Only workloads make these, which are in the network of pods.
         of_workloads = {"count/persistentvolumeclaims"}
         assert none & of_workloads == (of_workloads if things is HOST else set())
+        assert things is HOST or int(hard["count/persistentvolumeclaims"]) == MAX_VOLUMES
+        gibibytes = 0 if things is HOST else MAX_VOLUMES_GIB
+        assert int(hard["requests.storage"]) == gibibytes * 2**30
         made = {r for rule in by_kind(things)["Role"]["rules"] for r in rule["resources"]}
         assert made & {kind.removeprefix("count/").split(".")[0] for kind in none} == set()
 

@@ -453,9 +453,12 @@ class TestCpuOfMembers:
         measure(items[0])
         assert max(slept) == pytest.approx(1.5)
 
-    def test_it_runs_from_the_tools_image_beside_a_member_of_any_image(self, deploy, cluster):
+    def test_it_runs_from_the_tools_image_beside_a_member_of_any_image(
+        self, deploy, cluster, settings
+    ):
         own = f"registry.example/etcd@sha256:{'0' * 64}"
-        deploy({**PLAN, "tests": [{**ETCD, "image": own}]})
+        allowing = replace(settings, allowed_images=(own,))
+        deploy({**PLAN, "tests": [{**ETCD, "image": own}]}, settings=allowing)
         for pod in pods(cluster, "member"):
             counts, member = pod["spec"]["containers"]
             assert pod["spec"]["shareProcessNamespace"]
