@@ -192,6 +192,9 @@ def _network() -> Iterator[Case]:
     yield Case("tool never ends", stop_tool("client"), 120)
     yield Case("tool prints garbage", print_as_tool(0.01))
     yield Case("tool prints 1 GB", print_as_tool(1000))
+    # The API server reads the log from its kubelet, over a link that loses many frames by then.
+    losing = means("packets-lost", "all", rate=0.3, must_hit=False)
+    yield Case("a slow log", all_of(print_as_tool(4), losing), 25)
 
 
 def _aws() -> Iterator[Case]:
