@@ -1,7 +1,8 @@
 """Faults of the emulated AWS's APIs: errors, lost connections and answers, expired credentials.
 
-They strike the calls of roles, as functions and state machines make them, and not the deployer's;
-`--option callers=all` strikes those too, and any other word the roles whose name contains it.
+They strike the calls of roles, as functions and state machines make them, and not the user's;
+`--option callers=all` strikes those too, `callers=user` those alone, and any other word the roles
+whose name contains it.
 """
 
 from __future__ import annotations
@@ -190,9 +191,9 @@ class ApiFaults:
                 continue
             if order.name == "key-disabled" and call.service not in _DISABLED:
                 continue
-            callers = order.options.get("callers", "")
-            role = self._role_of(call.access_key_id)
-            if callers != "all" and (role is None or callers not in role):
+            callers = order.options.get("callers", ":")  # which every role's ARN contains
+            caller = self._role_of(call.access_key_id) or "user"
+            if callers != "all" and callers not in caller:
                 continue
             if _struck(order):
                 return order

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from moto.core.common_types import TYPE_RESPONSE
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
 from lab.aws.api_errors import ApiError
@@ -31,6 +32,14 @@ class CloudFormationResponse(BaseResponse):
         self.automated_parameter_parsing = True
         self._engine, self._stacks, self._change_sets = engine, stacks, change_sets
         self._clients = clients
+
+    def call_action(self) -> TYPE_RESPONSE:
+        """Answer a request that is repeated with its token as the first time, and do nothing."""
+        token = self._get_param("ClientRequestToken") or self._get_param("ClientToken")
+        answer = self._stacks.answers.get(token) or super().call_action()
+        if token and answer[0] == 200:
+            self._stacks.answers[token] = answer
+        return answer
 
     # -- stacks
 

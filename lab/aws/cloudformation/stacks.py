@@ -131,6 +131,8 @@ class Stacks:
     """All stacks of the Region, including deleted ones."""
 
     def __init__(self) -> None:
+        #: What was answered to requests with a token, by the token.
+        self.answers: dict[str, Any] = {}
         self._stacks: dict[str, Stack] = {}
         self._lock = threading.RLock()
 

@@ -106,6 +106,12 @@ def test_a_fault_spares_other_calls_and_the_deployer(lab: Lab) -> None:
         lab.client("dynamodb").list_tables()
 
 
+def test_a_fault_can_strike_the_calls_of_the_user_alone(lab: Lab) -> None:
+    with inject_into(lab.region.endpoint_url, "api-failing", on="dynamodb", callers="user"):
+        caller(lab, "dynamodb").list_tables()
+        assert refused(lab.client("dynamodb"), "dynamodb")[1] == 500
+
+
 def test_an_error_code_can_be_chosen(lab: Lab) -> None:
     client = caller(lab, "dynamodb")
     with inject_into(
