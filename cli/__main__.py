@@ -1,5 +1,26 @@
-"""Entry point of `python -m rackrate_cli`, which is the same as `rackrate`."""
+"""Entry point of `rackrate` and of `python -m rackrate_cli`."""
 
-from .main import app
+import os
+import signal
+import sys
 
-app()
+_INTERRUPTED = 128 + signal.SIGINT
+
+
+def main() -> None:
+    """Run the command. Ctrl-C ends it without a traceback also while its modules are loaded."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        # An exception could be lost: parts of Python's imports print and ignore it.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    try:
+        from .main import app
+
+        signal.signal(signal.SIGINT, before)
+        app()
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

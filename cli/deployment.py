@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate_text.words import counted, listed, nearest
 
 from .change_sets import STACK_TYPE, ChangeSet
-from .errors import CONNECTION_ERRORS, EXIT_FAILED, Refusal, error_code
+from .errors import EXIT_FAILED, EXIT_UNKNOWN, Refusal, error_code, explain, is_temporary
 from .progress import Display
 from .stack import client_of, describe
 from .watch import OFFLINE_SECONDS
@@ -200,10 +200,14 @@ class Deployment:
                         return
                     said = self._working()
                     heard = time.monotonic()
-                except CONNECTION_ERRORS:
-                    if time.monotonic() - heard > OFFLINE_SECONDS:
-                        raise
-                    said = "no connection to AWS, which goes on"
+                except (BotoCoreError, ClientError) as error:
+                    if not is_temporary(error) or time.monotonic() - heard > OFFLINE_SECONDS:
+                        raise Refusal(
+                            f'The stack "{self.name}" can no longer be followed; CloudFormation'
+                            f" goes on, and the same command follows it again: {explain(error)}",
+                            EXIT_UNKNOWN,
+                        ) from error
+                    said = "no answer from AWS, which goes on"
                 display.show(said, time.monotonic() - began, None)
                 time.sleep(_POLL_SECONDS)
 

@@ -30,7 +30,8 @@ def prepare(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(out, error, EXIT_USAGE) from error
+        remedy = "name another directory with --out"
+        raise _unwritable(out, error, remedy, EXIT_USAGE) from error
     if not os.access(out, os.W_OK | os.X_OK):
         raise Refusal(f"Nothing can be written to {out}; name another directory with --out.")
 
@@ -91,7 +92,7 @@ def download(
                 link.unlink()
                 raise
     except OSError as error:
-        raise _unwritable(out, error, EXIT_FAILED, stack, run_id) from error
+        raise _unwritable(out, error, _copy_again(stack, run_id)) from error
     return copies
 
 
@@ -118,7 +119,7 @@ def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) 
         with ThreadPoolExecutor(_READERS) as pool:
             copied = sum(pool.map(copy, wanted))
     except OSError as error:
-        raise _unwritable(out, error, EXIT_FAILED, stack, run_id) from error
+        raise _unwritable(out, error, _copy_again(stack, run_id)) from error
     return RawOutputs(copied, len(wanted) - copied, len(keys) - len(wanted))
 
 
@@ -138,11 +139,8 @@ def download_campaign(
             if content is not None:
                 copies.append(write(directory / name, beside_runs(content)))
     except OSError as error:
-        raise Refusal(
-            f"{error.filename or out} cannot be written ({error.strerror}); the campaign's files"
-            f" are in s3://{stack.bucket}/{prefix}/.",
-            EXIT_FAILED,
-        ) from error
+        remedy = f"the campaign's files are in s3://{stack.bucket}/{prefix}/"
+        raise _unwritable(out, error, remedy) from error
 
     def copy(run_id: str) -> None:
         download(stack, run_id, out, WITH_A_CAMPAIGN, latest=False)
@@ -172,26 +170,21 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def save(path: Path, content: bytes) -> None:
-    """Like `write`; raises Refusal when that fails."""
+def save(path: Path, content: bytes, option: str = "--out") -> None:
+    """Like `write`; raises Refusal when that fails. `option` is what named the path."""
     try:
         write(path, content)
     except OSError as error:
-        raise Refusal(
-            f"{error.filename or path} cannot be written ({error.strerror}); name another place"
-            " with --out.",
-            EXIT_FAILED,
-        ) from error
+        raise _unwritable(path, error, f"name another place with {option}") from error
 
 
-def _unwritable(
-    out: Path, error: OSError, exit_code: int, stack: Stack | None = None, run_id: str = ""
-) -> Refusal:
-    path = error.filename or out
-    kept = (
+def _unwritable(path: Path, error: OSError, remedy: str, exit_code: int = EXIT_FAILED) -> Refusal:
+    where = error.filename or path
+    return Refusal(f"{where} cannot be written ({error.strerror}); {remedy}.", exit_code)
+
+
+def _copy_again(stack: Stack, run_id: str) -> str:
+    return (
         f"make room or choose another --out, then `rackrate report {run_id}` copies the run's"
         f" files from s3://{stack.bucket}/runs/{run_id}/"
-        if stack
-        else "name another directory with --out"
     )
-    return Refusal(f"{path} cannot be written ({error.strerror}); {kept}.", exit_code)

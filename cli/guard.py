@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
+from io import TextIOWrapper
 from typing import Any
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-from .errors import EXIT_INTERRUPTED, Refusal, explain
-from .output import Output
+from .errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNKNOWN, explain
+from .failures import RunFailure
+from .files import write
+from .junit import junit_xml
+from .output import Output, complain, discard
 
 
 def _without_types(params: list[Any]) -> list[Any]:
@@ -47,6 +53,20 @@ class Group(TyperGroup):
 class Commands(Group):
     """The group of all commands. With `--json` it also prints usage errors as JSON."""
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line, in a terminal of whatever width and encoding."""
+        if os.environ.get("COLUMNS", "").isdigit() and not int(os.environ["COLUMNS"]):
+            del os.environ["COLUMNS"]  # the true width, and not one that nothing fits
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="rackrate")
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:  # of the output: it has no room
+            discard(sys.stdout)
+            complain(str(explain(error)))
+            sys.exit(EXIT_FAILED)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Errors of the arguments occur here, before the command itself runs."""
         is_json = "--json" in ctx.args
@@ -70,10 +90,21 @@ def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except (Refusal, BotoCoreError, ClientError) as error:
-            refusal = error if isinstance(error, Refusal) else explain(error)
+        except (typer.Exit, typer.Abort, TyperException):
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.filename is None:
+                raise  # of the output, which takes no document either
+            refusal = explain(error)
             output = Output(bool(kwargs.get("as_json")))
             output.complain(str(refusal))
+            junit: Any = kwargs.get("junit")
+            if junit is not None and refusal.exit_code == EXIT_UNKNOWN:
+                # Tell CI systems, too, that nobody knows how the run ended.
+                run = str(kwargs.get("name") or kwargs.get("run_id") or "run")
+                xml = junit_xml(run, None, (), RunFailure("UnknownEnd", str(refusal)))
+                with suppress(OSError):
+                    write(junit, xml)
             output.document({"error": str(refusal), **refusal.details})
             raise typer.Exit(refusal.exit_code) from error
         except KeyboardInterrupt:

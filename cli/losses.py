@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate_text.failures import grouped, place
 from rackrate_text.words import counted
@@ -31,7 +31,7 @@ class Losses:
             return []
         try:
             failed = self._stack.failed_trials(run.run_id)
-        except ClientError:
+        except (BotoCoreError, ClientError):
             # Who may not read the trials, or is throttled, still follows the run.
             more = self._lost - before
             return [f"Lost {counted(more, 'trial')}"] if more > 0 else []

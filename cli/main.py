@@ -52,7 +52,7 @@ def main(
     """Measure what a placement group buys the pods of an EKS cluster.
 
     Exit codes: 0 success; 1 the run failed or a requirement is not met; 2 the input is wrong;
-    130 interrupted.
+    3 AWS does not answer, so the end is unknown; 130 interrupted.
     """
 
 

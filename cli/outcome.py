@@ -17,12 +17,13 @@ from .errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
 from .estimate import Estimate, print_estimate
 from .failures import RunFailure, explain_failure, failure_of
 from .junit import junit_xml
-from .kinds import Record
+from .kinds import Kind, Record
 from .output import Output
 from .requirements import Checked, Judged, Requirement, check_planned, evaluate
 from .results import Results
 from .runs import Run, as_document
 from .stack import Stack
+from .typed import document_of
 from .verdict import print_checks, print_results
 from .watch import Outcome
 
@@ -91,17 +92,10 @@ def read_stored[R, E](
     content = stack.content(f"{folder}/{name}")
     is_dry = record is not None and record.status == "dry_run"
     plan = stack.content(f"{folder}/plan.json") if is_dry else None
-    return Stored(
-        *(stack, folder),
-        None if content is None else json.loads(content, parse_constant=_unknown),
-        None if content is None else read(content, of),
-        None if plan is None else json.loads(plan, parse_constant=_unknown),
-        None if plan is None else estimate(plan, of),
-    )
-
-
-def _unknown(word: str) -> None:
-    """Replace NaN and infinities with null. Python's JSON writes them, but JSON lacks them."""
+    # The readers refuse, in a sentence, what is no JSON.
+    found = None if content is None else read(content, of)
+    estimated = None if plan is None else estimate(plan, of)
+    return Stored(stack, folder, document_of(content), found, document_of(plan), estimated)
 
 
 type RunFiles = Stored[Results, Estimate]
@@ -165,7 +159,7 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
         require_results(ended.record, left)
     checks = checks_of(output, wanted.requirements, left.results, failure)
     if wanted.junit is not None:
-        _write_junit(wanted.junit, junit_xml(run_id, left.results, checks, failure))
+        files.save(wanted.junit, junit_xml(run_id, left.results, checks, failure), "--junit")
     code, error = tell_end(output, ended, failure)
     if code and (way := _way_on(ended.record, stack)) is not None:
         output.complain(way)
@@ -196,6 +190,15 @@ def _way_on(run: Run | None, stack: Stack) -> str | None:
 def run_of(run_id: str, record: Run | None) -> dict[str, Any]:
     """A run for `--json`, also one without a record."""
     return {"run": {"id": run_id} if record is None else as_document(record)}
+
+
+def leave(
+    output: Output, kind: Kind, name: str, left: Stored[Any, Any], of: Mapping[str, Any]
+) -> None:
+    """Tell that a run or campaign goes on, whose watching a signal has ended."""
+    goes_on = f"{kind.noun} {name} goes on; `{kind.command} watch {name}` follows it again."
+    output.complain(goes_on)
+    output.document(left.as_document(of, error=goes_on))
 
 
 def print_left(output: Output, record: Run | None, left: RunFiles) -> None:
@@ -254,16 +257,6 @@ def _has_files(record: Run | None, stack: Stack, run_id: str) -> bool:
     if record is not None and record.status == "dry_run":
         return True
     return stack.file(run_id, "results.json") is not None
-
-
-def _write_junit(path: Path, xml: bytes) -> None:
-    try:
-        path.write_bytes(xml)
-    except OSError as error:
-        raise Refusal(
-            f"{path} cannot be written ({error.strerror}); name another file with --junit.",
-            EXIT_FAILED,
-        ) from error
 
 
 def tell_end[R: Record](

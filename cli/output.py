@@ -8,10 +8,13 @@ once, as its last output. After that it may only raise `typer.Exit`.
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -28,6 +31,25 @@ JsonOption = Annotated[
 ]
 
 
+#: How figures are written where a stream's encoding lacks their characters.
+_ASCII = {"−": "-", "–": "-", "→": "->", "µ": "u", "…": "...", "⚠": "!"}
+
+
+def _in_ascii(error: Any) -> tuple[str, int]:
+    """A handler of codecs for what cannot be encoded."""
+    text = error.object[error.start : error.end]
+    return "".join(_ASCII.get(each, "?") for each in text), error.end
+
+
+codecs.register_error("rackrate", _in_ascii)
+
+
+def discard(stream: IO[str]) -> None:
+    """Let a stream go nowhere whose reader has closed it, as `head` does; the command goes on."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 class PlainConsole(Console):
     """A console whose texts cannot command the terminal. What tools print reaches it as an error.
 
@@ -40,6 +62,10 @@ class PlainConsole(Console):
         """The segments of something to print, each with plain text."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    def on_broken_pipe(self) -> None:
+        """Go on without this stream: the files, and the exit code, are still wanted."""
+        discard(self.file)
 
 
 class Output:
@@ -80,7 +106,10 @@ class Output:
     def json(self, value: Mapping[str, Any]) -> None:
         """Print JSON with and without `--json`, for a command that prints nothing else."""
         # A value that JSON cannot express must fail here and not in the program that reads it.
-        print(json.dumps(value, indent=2, allow_nan=False))
+        try:
+            print(json.dumps(value, indent=2, allow_nan=False), flush=True)
+        except BrokenPipeError:
+            discard(sys.stdout)
 
     def complain(self, sentence: str) -> None:
         """Print an error on standard error, as one line that begins with `rackrate:`."""
@@ -94,4 +123,5 @@ def complain(sentence: str) -> None:
 
 def print_error(line: str) -> None:
     """Print a line on standard error as it is, but for what a terminal would obey."""
-    print(printable(line), file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody reads it
+        print(printable(line), file=sys.stderr)

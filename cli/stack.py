@@ -19,6 +19,7 @@ from .baselines import Baseline
 from .campaigns import Campaign
 from .errors import Refusal, error_code, error_message
 from .kinds import CAMPAIGN, RUN, Kind, Record
+from .patience import Patience
 from .runs import GOOD, Run
 
 # Give up on a dead endpoint within seconds, because a person waits.
@@ -95,11 +96,7 @@ class Stack:
     def find(cls, name: str) -> Stack:
         """Look the stack up in the environment's Region and account."""
         session = session_of_environment()
-        try:
-            cloudformation = session.client("cloudformation", config=_CONFIG)
-        except ValueError as error:
-            raise Refusal(f"{error}; correct AWS_ENDPOINT_URL.") from error
-        description = describe(cloudformation, name)
+        description = describe(client_of(session, "cloudformation"), name)
         if description is None:
             raise Refusal(
                 f'There is no stack "{name}" in {session.region_name}; deploy it with `rackrate up`'
@@ -389,6 +386,7 @@ def session_of_environment() -> boto3.Session:
             f"{listed(empty)} {'is' if len(empty) == 1 else 'are'} set and empty, so no AWS Region"
             f" is known; run `export {empty[0]}=us-east-1`, with the Region of your stack."
         )
+    Patience(session)
     return session
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import json
+import math
 import sys
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +16,20 @@ from .errors import EXIT_FAILED, UNREADABLE, Refusal
 
 #: A whole number above it cannot be printed as a figure.
 _MOST = sys.float_info.max
+
+
+def document_of(content: bytes | None) -> Any:
+    """Read a JSON document to print it again. What JSON cannot express becomes null.
+
+    Python's JSON reads NaN and the infinities, also out of `1e999`.
+    """
+    if content is None:
+        return None
+    return json.loads(content, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float | None:
+    return value if math.isfinite(value := float(text)) else None
 
 
 @contextmanager

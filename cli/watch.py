@@ -18,15 +18,17 @@ from typing import Any, Protocol, Self
 from botocore.exceptions import BotoCoreError, ClientError
 
 from .errors import (
-    CONNECTION_ERRORS,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
+    EXIT_UNKNOWN,
     Refusal,
     error_code,
     explain,
+    is_temporary,
 )
 from .kinds import RUN, Kind, Record
 from .losses import Losses
+from .patience import brief
 from .progress import Display, Late, Left, TimeLeft, describe, pace_of
 from .runs import Run
 from .stack import Execution, Stack
@@ -36,7 +38,7 @@ POLL_SECONDS = 1.0
 """The longest interval between polls. The first are shorter, because a refused plan ends soon."""
 
 OFFLINE_SECONDS = 120.0
-"""How long the network may fail before this command stops watching. The execution continues."""
+"""How long AWS may not answer before this command stops watching. The execution continues."""
 
 UNRECORDED_SECONDS = 5.0
 """How long to wait for the record after the end. An invalid plan may leave none."""
@@ -195,13 +197,14 @@ class Watch[R: Record]:
         while True:
             if self._interruption.count and not self._stops:
                 return self._outcome(execution, record)
-            if (self._interruption.count or refusal) and not stopped:
-                self._stop()
-                stopped = True
-            state = self._poll()
+            stopping = bool(self._interruption.count or refusal)
+            with brief():
+                stopped = stopped or (stopping and self._stop())
+                state = self._poll()
+                if state is not None:
+                    refusal = refusal or self._refusal(state[1])
             if state is not None:
                 execution, record = state
-                refusal = refusal or self._refusal(record)
                 if not execution.is_running:
                     over_at = over_at or time.monotonic()
                     patience = UNRECORDED_SECONDS
@@ -215,7 +218,7 @@ class Watch[R: Record]:
                 self._show(execution, record, stopped)
             if stopped and self._interruption.count > 1:
                 break
-            self._interruption.pause(poll_seconds, count=2 if stopped else 1)
+            self._interruption.pause(poll_seconds, count=2 if stopping else 1)
             poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
         if refusal is not None:
             raise refusal
@@ -225,36 +228,41 @@ class Watch[R: Record]:
         return Outcome(self._followed.id, execution, record, self._kind)
 
     def _refusal(self, record: R | None) -> Refusal | None:
-        """The Refusal of `when_planned`, if any. It is called at most once."""
+        """The Refusal of `when_planned`, if any. It is called until AWS has answered it."""
         if self._when_planned is None or record is None:
             return None
         if not self._followed.is_planned(record):
             return None
-        look, self._when_planned = self._when_planned, None
         try:
-            look()
+            self._when_planned()
         except Refusal as refusal:
             if not self._stops:
                 raise
             return refusal
+        except (BotoCoreError, ClientError) as error:
+            self._bear(error)
+            return None
+        self._when_planned = None
         return None
 
     def _poll(self) -> tuple[Execution, R | None] | None:
         try:
             # Read the execution first. If it is over, the status read after it is the last one.
             state = self._stack.execution(self._followed.arn), self._followed.read()
-        except CONNECTION_ERRORS as error:
-            now = time.monotonic()
-            self._offline_since = self._offline_since or now
-            if now - self._offline_since > OFFLINE_SECONDS:
-                raise self._lost(error) from error
+        except Exception as error:
+            self._bear(error)
             return None
-        except (BotoCoreError, ClientError) as error:
-            raise self._lost(error) from error
         self._offline_since = None
         return state
 
-    def _lost(self, error: BotoCoreError | ClientError) -> Refusal:
+    def _bear(self, error: Exception) -> None:
+        """Note that AWS does not answer. Raises Refusal unless that may still pass."""
+        now = time.monotonic()
+        self._offline_since = self._offline_since or now
+        if not is_temporary(error) or now - self._offline_since > OFFLINE_SECONDS:
+            raise self._lost(error) from error
+
+    def _lost(self, error: Exception) -> Refusal:
         if isinstance(error, ClientError) and error_code(error) == "ExecutionDoesNotExist":
             return Refusal(
                 f"{self._named} is over: its execution is gone, as after the deletion of its stack."
@@ -264,23 +272,27 @@ class Watch[R: Record]:
         return Refusal(
             f"{self._named} can no longer be followed and goes on without this command"
             f" (`{self._kind.command} show {self._followed.id}` tells its end): {explain(error)}",
-            EXIT_FAILED,
+            EXIT_UNKNOWN,
         )
 
     @property
     def _named(self) -> str:
         return f"{self._kind.noun} {self._followed.id}"
 
-    def _stop(self) -> None:
+    def _stop(self) -> bool:
+        """Stop the execution. Returns whether AWS has answered; a second signal ends the tries."""
         try:
             self._stack.stop(self._followed.arn, "stopped from the command line")
         except (BotoCoreError, ClientError) as error:
+            if is_temporary(error) and self._interruption.count < 2:
+                return False  # the poll that follows knows for how long
             raise Refusal(
                 f"{self._named} could not be stopped and may go on (`aws stepfunctions"
                 f" stop-execution --execution-arn {self._followed.arn}` stops it):"
                 f" {explain(error)}",
                 EXIT_INTERRUPTED,
             ) from error
+        return True
 
     def _show(self, execution: Execution, record: R | None, stopped: bool) -> None:
         elapsed = time.monotonic() - self._began
@@ -288,7 +300,7 @@ class Watch[R: Record]:
             self._display.tell(event, elapsed)
         left = None
         if self._offline_since is not None:
-            what = "connection lost, trying again"
+            what = "no answer from AWS, trying again"
         elif stopped and execution.is_running:
             what = "stopping"
         elif not execution.is_running:
@@ -304,7 +316,9 @@ class Watch[R: Record]:
 
 def seconds_since(started_at: str) -> float:
     """The seconds since an ISO 8601 time that the stack wrote; 0 if it wrote none."""
-    if not started_at:
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(started_at)).total_seconds()
+    except (ValueError, TypeError):  # no time, or one without its zone
         return 0.0
     # The stack's clock may be ahead of this machine's.
-    return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(started_at)).total_seconds())
+    return max(0.0, seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,6 @@ from .. import files
 from ..answers import campaign_table
 from ..campaign_input import Options, as_text, check_about_arms, check_requirements, read_campaign
 from ..campaign_outcome import (
-    CampaignFiles,
     FollowedCampaign,
     campaign_of,
     conclude_campaign,
@@ -27,7 +26,7 @@ from ..failures import explain_end
 from ..guard import Command, Group, one_sentence
 from ..kinds import CAMPAIGN
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
-from ..outcome import Stored, Wanted, check, complain_of_unmet
+from ..outcome import Stored, Wanted, check, complain_of_unmet, leave
 from ..output import JsonOption, Output, StackOption
 from ..requirements import Requirement, parse_requirements
 from ..run_ids import (
@@ -221,13 +220,8 @@ def watch_campaign(
                 requirements=wanted.requirements,
             )
     if interruption.count:
-        goes_on = (
-            f"Campaign {campaign_id} goes on; `rackrate campaign watch {campaign_id}` follows it"
-            " again."
-        )
-        output.complain(goes_on)
-        nothing: CampaignFiles = Stored(found, f"campaigns/{campaign_id}")
-        output.document(nothing.as_document(campaign_of(campaign_id, ended.record), error=goes_on))
+        nothing = Stored[Any, Any](found, f"campaigns/{campaign_id}")
+        leave(output, CAMPAIGN, campaign_id, nothing, campaign_of(campaign_id, ended.record))
         raise typer.Exit(interruption.exit_code)
     raise typer.Exit(conclude_campaign(output, found, campaign_id, ended, wanted))
 

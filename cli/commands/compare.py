@@ -25,6 +25,7 @@ from ..progress import display_for
 from ..requirements import Requirement, check_number_of_runs, parse_requirements
 from ..run_ids import new_id
 from ..stack import Execution, Stack
+from ..typed import document_of
 from ..verdict import print_results
 from ..watch import Interruption
 
@@ -163,7 +164,7 @@ def _conclude(
             "stack": stack.name,
             "files": f"s3://{stack.bucket}/{prefix}/",
             "directory": str(page.parent),
-            "comparison": json.loads(content),
+            "comparison": document_of(content),
             "requirements": [each.as_document() for each in checks],
         }
     )

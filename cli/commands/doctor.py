@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import boto3
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import NoRegionError
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -91,22 +91,14 @@ def _entrance(name: str) -> tuple[list[Check], Stack | None]:
         return [failed("Region", unknown)], None
     region = Check("Region", "ok", str(session.region_name))
     if session.region_name is None:
-        return [
-            Check(
-                "Region",
-                "failed",
-                "no AWS Region is set",
-                "set AWS_REGION or choose one with `aws configure set region`",
-            )
-        ], None
+        return [failed("Region", explain(NoRegionError()))], None
     who = look("credentials", lambda: _credentials(session))
     if any(check.state == "failed" for check in who):
         return [region, *who], None
     try:
         return [region, *who], Stack.find(name)
-    except (Refusal, BotoCoreError, ClientError) as error:
-        refusal = error if isinstance(error, Refusal) else explain(error)
-        return [region, *who, failed("stack", refusal)], None
+    except Exception as error:
+        return [region, *who, failed("stack", explain(error))], None
 
 
 def _credentials(session: boto3.Session) -> Check:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from ..output import JsonOption, Output, StackOption
 from ..plan import read_plan
 from ..run_ids import find_run, new_run_id
 from ..stack import Stack
+from ..typed import document_of
 from .run import start
 
 
@@ -73,7 +73,7 @@ def _print_plan(output: Output, stack: Stack, run_id: str) -> None:
             " `rackrate list` shows them."
         )
     try:
-        document: dict[str, Any] = json.loads(content)["plan"]
+        document: dict[str, Any] = document_of(content)["plan"]
         # The user wants this plan to run it, so it must not ask for a dry run again.
         document.pop("dry_run", None)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

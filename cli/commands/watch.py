@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from .. import files
 from ..errors import Refusal
 from ..guard import one_sentence
+from ..kinds import RUN
 from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
-from ..outcome import RunFiles, Stored, Wanted, check_when_planned, conclude, run_of
+from ..outcome import Stored, Wanted, check_when_planned, conclude, leave, run_of
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..requirements import parse_requirements
@@ -64,10 +65,8 @@ def watch(
                 when_planned=check_when_planned(found, run_id, wanted.requirements),
             ).until_over()
     if interruption.count:
-        goes_on = f"Run {run_id} goes on; `rackrate watch {run_id}` follows it again."
-        output.complain(goes_on)
-        nothing: RunFiles = Stored(found, f"runs/{run_id}")
-        output.document(nothing.as_document(run_of(run_id, ended.record), error=goes_on))
+        nothing = Stored[Any, Any](found, f"runs/{run_id}")
+        leave(output, RUN, run_id, nothing, run_of(run_id, ended.record))
         raise typer.Exit(interruption.exit_code)
     raise typer.Exit(conclude(output, found, run_id, ended, wanted))
 

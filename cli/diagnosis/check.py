@@ -14,11 +14,13 @@ from botocore.parsers import ResponseParserError
 from ..errors import (
     EXIT_USAGE,
     PERMISSION_CODES,
+    UNREADABLE,
     Refusal,
     error_code,
     error_message,
     explain,
 )
+from ..patience import brief
 
 _LONGEST = 160
 
@@ -59,14 +61,13 @@ def told(values: Mapping[str, str], name: str) -> str:
 
 
 def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]:
-    """Run a check. An error of AWS becomes a finding under `name`."""
+    """Run a check. An error becomes a finding under `name`. The calls are not patient."""
     try:
-        found = check()
-        return [found] if isinstance(found, Check) else list(found)
+        with brief():
+            found = check()
+            return [found] if isinstance(found, Check) else list(found)
     except Untold as untold:
         return [Check(name, "unknown", str(untold), "deploy this version of rackrate")]
-    except Refusal as refusal:
-        return [failed(name, refusal)]
     except ClientError as error:
         if error_code(error) in PERMISSION_CODES:
             action = forbidden_action(error)
@@ -86,7 +87,7 @@ def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]
     except ResponseParserError:
         # For example the page of a proxy or of an emulator.
         return [Check(name, "unknown", "what answers in AWS's place cannot be understood")]
-    except BotoCoreError as error:
+    except (Refusal, BotoCoreError, OSError, *UNREADABLE) as error:
         return [failed(name, explain(error))]
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,11 +21,18 @@ from uuid import uuid4
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
 from rackrate_cli.main import app
 from typer.testing import CliRunner, Result
+from werkzeug.serving import make_server
 
 from tests.waiting import HUNG_SECONDS
+
+from .outages import FAULTS
 
 ROLE = "arn:aws:iam::123456789012:role/states"
 # The item that ends a state of `until_let`, which deletes it.
@@ -73,17 +81,19 @@ TEMPLATE: dict[str, Any] = {
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
     """The address of a moto server that executes state machines."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
+    application = FAULTS.around(DomainDispatcherApplication(create_backend_app))
+    server = make_server(
+        "127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.port}"
     configuration = json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode()
     with urllib.request.urlopen(
         urllib.request.Request(f"{url}/moto-api/config", configuration, method="POST")
     ) as answer:
         assert answer.status == 201
     yield url
-    server.stop()
+    server.shutdown()
 
 
 @cache

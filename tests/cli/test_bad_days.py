@@ -7,24 +7,42 @@ import os
 import re
 import signal
 import socket
+import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError
+from boto3.exceptions import S3UploadFailedError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    LoginRefreshRequired,
+    SSOTokenLoadError,
+    TokenRetrievalError,
+    UnauthorizedSSOTokenError,
+)
 from rackrate_cli.errors import explain
 from rackrate_cli.watch import Interruption
+from typer.testing import Result
 
-from .conftest import Rackrate, client
+from tests.waiting import HUNG_SECONDS
+
+from .conftest import DeployedStack, Rackrate, client, machine, results
 
 
 def refused(rackrate: Rackrate, *arguments: str) -> str:
     result = rackrate(*arguments)
     assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    return one_line(result)
+
+
+def one_line(result: Result) -> str:
     assert result.stderr.startswith("rackrate: ")
     assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
     return result.stderr
 
 
@@ -99,14 +117,174 @@ def test_an_endpoint_that_does_not_answer_is_named(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
-    assert f"127.0.0.1:{port}" in refused(rackrate, "list")
+    result = rackrate("list")
+    assert result.exit_code == 3
+    assert f"127.0.0.1:{port}" in one_line(result)
 
 
+@pytest.mark.parametrize("arguments", [("list",), ("up",), ("down",), ("doctor",), ("run",)])
 def test_an_endpoint_that_is_no_address_is_named(
+    arguments: tuple[str, ...],
+    aws: str,
+    rackrate: Rackrate,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
+    result = rackrate(*arguments)
+    assert result.exit_code == 2
+    assert "AWS_ENDPOINT_URL" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_endpoint_of_one_service_that_is_no_address_is_named(
+    stack: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "nonsense")
+    assert "AWS_ENDPOINT_URL" in refused(rackrate, "list", "--stack", stack.name)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "echo nonsense",
+        "echo []",
+        "echo {}",
+        """echo '{"Version": 1, "AccessKeyId": "a"}'""",
+        """echo '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "b", "Expiration": "x"}'""",
+        "/no/such/program",
+        "false",
+        "printf '\\377'",
+        "echo 'unbalanced",
+    ],
+)
+@pytest.mark.parametrize("command", ["list", "down"])
+def test_a_program_that_prints_no_credentials_is_told(
+    command: str,
+    program: str,
+    aws: str,
+    rackrate: Rackrate,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    configuration = tmp_path / "config"
+    configuration.write_text(f"[profile mine]\ncredential_process = {program}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(configuration))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert "credentials cannot be used" in refused(rackrate, command)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnauthorizedSSOTokenError(),
+        SSOTokenLoadError(error_msg="Token for https://start.example does not exist"),
+        TokenRetrievalError(provider="sso", error_msg="Token has expired and refresh failed"),
+    ],
+)
+def test_an_expired_session_of_sso_is_renewed_with_its_own_command(
+    error: BotoCoreError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "work")
+    refusal = explain(error)
+    assert "`aws sso login --profile work`" in str(refusal)
+    assert refusal.exit_code == 2
+
+
+def test_an_expired_session_of_aws_login_is_renewed_with_its_own_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    assert "`aws login`" in str(explain(LoginRefreshRequired()))
+
+
+@pytest.mark.parametrize(
+    ("region", "near"), [("eu-cental-1", "eu-central-1"), ("cn-nort-1", "cn-north-1")]
+)
+def test_a_region_that_does_not_exist_is_named_with_one_that_does(region: str, near: str) -> None:
+    suffix = ".cn" if region.startswith("cn") else ""
+    url = f"https://cloudformation.{region}.amazonaws.com{suffix}/"
+    refusal = explain(EndpointConnectionError(endpoint_url=url))
+    assert f"did you mean {near}?" in str(refusal)
+    assert "AWS_REGION" in str(refusal) and "AWS_ENDPOINT_URL" not in str(refusal)
+    assert refusal.exit_code == 2
+
+
+def test_a_region_that_exists_is_not_blamed_for_the_network() -> None:
+    url = "https://cloudformation.eu-central-1.amazonaws.com/"
+    refusal = explain(EndpointConnectionError(endpoint_url=url))
+    assert "network" in str(refusal) and "Region" not in str(refusal)
+    assert "AWS_ENDPOINT_URL" not in str(refusal)
+    assert refusal.exit_code == 3
+
+
+def test_a_region_that_cannot_be_one_is_named(
     aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
-    assert "AWS_ENDPOINT_URL" in refused(rackrate, "list")
+    monkeypatch.setenv("AWS_REGION", "eu central 1")
+    said = refused(rackrate, "list")
+    assert '"eu central 1"' in said and "did you mean eu-central-1?" in said
+
+
+def test_an_upload_that_fails_is_explained_by_its_call() -> None:
+    answer = {"Error": {"Code": "AccessDenied", "Message": "no"}}
+    try:
+        try:
+            raise ClientError(answer, "PutObject")  # type: ignore[arg-type]
+        except ClientError as error:
+            raise S3UploadFailedError("Failed to upload") from error
+    except S3UploadFailedError as error:
+        assert "may not call PutObject" in str(explain(error))
+
+
+def test_a_fault_of_the_command_itself_is_no_failed_requirement_and_hides_nothing(
+    stack: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rackrate_cli.stack.Stack.runs", lambda *_: 1 / 0)
+    result = rackrate("list", "--stack", stack.name)
+    assert result.exit_code == 3
+    assert "Traceback" in result.stderr and "ZeroDivisionError" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("started_at", ["yesterday", "2026-11-21T07:05:12"])
+def test_the_watching_goes_on_when_a_record_has_no_time_of_its_start(
+    started_at: str,
+    stack: DeployedStack,
+    start_rackrate: Callable[..., subprocess.Popen[str]],
+) -> None:
+    stack.define(
+        machine(("Wait", stack.until_let()), ("Done", stack.recording("succeeded", "done")))
+    )
+    stack.put("r1", "results.json", results("r1"))
+    client("stepfunctions").start_execution(
+        stateMachineArn=stack.state_machine, name="r1", input="{}"
+    )
+    stack.record("r1", status="running", phase="measuring", started_at=started_at)
+    process = start_rackrate("watch", "r1", "--stack", stack.name)
+    assert process.stderr is not None
+    assert any("measuring" in line for line in process.stderr)
+    stack.let()
+    process.communicate(timeout=HUNG_SECONDS)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("figure", ["1e999", "-1e999", "NaN", "Infinity"])
+def test_a_figure_that_json_lacks_is_null_for_programs(
+    figure: str, stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    stack.record("r1", status="succeeded", trials_measured=36)
+    content = results("r1", more={"figure": "FIGURE"}).replace(b'"FIGURE"', figure.encode())
+    stack.put("r1", "results.json", content)
+    stack.put("r1", "plan.json", b'{"plan": {"figure": ' + figure.encode() + b"}}")
+    shown = rackrate("show", "r1", "--stack", stack.name, "--json")
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout)["results"]["more"] == {"figure": None}
+    planned = rackrate("plan", "r1", "--stack", stack.name)
+    assert json.loads(planned.stdout) == {"figure": None}
 
 
 def test_an_unknown_option_is_a_usage_error(rackrate: Rackrate) -> None:

@@ -622,7 +622,7 @@ def test_a_lost_connection_is_told_and_the_campaign_is_followed_again(
     assert process.stderr is not None
     assert any("step 2 of at most 12" in said for said in process.stderr)
     line.cut()
-    assert any("connection lost, trying again" in said for said in process.stderr)
+    assert any("no answer from AWS, trying again" in said for said in process.stderr)
     assert process.poll() is None
     line.mend()
     assert any("step 2 of at most 12" in said for said in process.stderr)

@@ -1,0 +1,89 @@
+"""`rackrate up` and `rackrate down` go on when AWS is busy, has a fault, or an answer is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.faults import inject_into
+from tests.lab_aws.region import Lab, eventually
+from tests.lab_aws.test_up_command import name, release
+from tests.waiting import HUNG_SECONDS
+
+__all__ = ["name", "release"]
+
+#: How many calls an outage of some seconds strikes: more than botocore tries by itself.
+OUTAGE = 5
+
+type Answered = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def in_outage(lab: Lab) -> Answered:
+    """Runs the command while so many calls fail. Returns its exit code and what it printed."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        "AWS_ENDPOINT_URL": lab.region.endpoint_url,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": lab.region.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": lab.region.secret_access_key,
+    }
+
+    def run(fault: str, on: str, strikes: int, *arguments: str | Path) -> tuple[int, Any]:
+        command = [sys.executable, "-m", "rackrate_cli", *map(str, arguments), "--json"]
+        options = {"error": "ServiceUnavailable"} if fault == "api-failing" else {}
+        with inject_into(
+            lab.region.endpoint_url, fault, on=on, callers="user", **options
+        ) as active:
+            process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+            eventually(
+                lambda: process.poll() is not None or active.hits >= strikes, lambda over: over
+            )
+        stdout, stderr = process.communicate(timeout=HUNG_SECONDS)
+        assert "Traceback" not in stderr
+        return process.returncode, json.loads(stdout)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("fault", "on"),
+    [
+        ("api-failing", "cloudformation:*"),
+        ("api-throttled", "cloudformation:*"),
+        ("api-failing", "s3:*"),
+        ("api-failing", "sts:*"),
+    ],
+)
+def test_seconds_of_503_or_throttling_end_neither_up_nor_down(
+    lab: Lab, release: Path, name: str, in_outage: Answered, fault: str, on: str
+) -> None:
+    code, answer = in_outage(fault, on, OUTAGE, "up", "--stack", name, "--release", release)
+    assert (code, answer.get("status")) == (0, "CREATE_COMPLETE"), answer
+    code, answer = in_outage(fault, on, OUTAGE, "down", "--stack", name, "--yes")
+    assert code == 0, answer
+
+
+@pytest.mark.parametrize("operation", ["CreateStack", "ListStackResources"])
+def test_a_lost_answer_of_cloudformation_ends_nothing_and_nothing_is_done_twice(
+    lab: Lab, release: Path, name: str, in_outage: Answered, operation: str
+) -> None:
+    on = f"cloudformation:{operation}"
+    code, answer = in_outage(
+        "api-answer-lost", on, OUTAGE, "up", "--stack", name, "--release", release
+    )
+    assert (code, answer.get("status")) == (0, "CREATE_COMPLETE"), answer
+    events = lab.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
+    begun = [each for each in events if each["ResourceStatus"] == "CREATE_IN_PROGRESS"]
+    assert len(begun) == len({each["LogicalResourceId"] for each in begun})
+    assert in_outage("api-answer-lost", "cloudformation:DeleteStack", OUTAGE, "down", "--stack",
+                     name, "--yes")[0] == 0  # fmt: skip
