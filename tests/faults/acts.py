@@ -30,14 +30,18 @@ def means(
     *,
     rate: float = 1.0,
     must_hit: bool = True,
+    at_most: float | None = None,
     **options: str,
 ) -> Act:
-    """A fault that the lab has by name; `on` may depend on the run."""
+    """A fault that the lab has by name; `on` may depend on the run.
+
+    It lasts `at_most` so many seconds, if that is given.
+    """
 
     @contextlib.contextmanager
     def act(scene: Scene) -> Iterator[None]:
         target = on(scene) if callable(on) else on
-        with faults.inject(name, on=target, rate=rate, **options) as injected:
+        with faults.inject(name, on=target, rate=rate, seconds=at_most, **options) as injected:
             yield
             assert injected.hits or not must_hit, f"{name} met nothing"
 
@@ -74,12 +78,12 @@ def all_of(*acts: Act) -> Act:
     return act
 
 
-def several(name: str, *, times: int, rate: float = 1.0) -> Act:
-    """A fault of functions that strikes one of many invocations, so often at least."""
+def several(name: str, *, times: int, rate: float = 1.0, on: str = "all", **options: str) -> Act:
+    """A fault that strikes some of many invocations or calls, so often at least."""
 
     @contextlib.contextmanager
     def act(scene: Scene) -> Iterator[None]:
-        with faults.inject(name, on="all", rate=rate) as injected:
+        with faults.inject(name, on=on, rate=rate, **options) as injected:
 
             def struck() -> bool:
                 over = scene.command is not None and scene.command.poll() is not None

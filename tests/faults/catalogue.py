@@ -252,6 +252,10 @@ def _aws() -> Iterator[Case]:
     yield Case("API server frozen in a campaign", means("api-server-frozen"), 15, of="campaign")
 
 
+#: The answer of a service that cannot be used for some seconds.
+_ERROR = {"api-failing": {"error": "ServiceUnavailable"}}
+
+
 def _people() -> Iterator[Case]:
     yield Case("two runs at once", once(start_another))
     yield Case("the same name twice", once(start_again))
@@ -265,6 +269,32 @@ def _people() -> Iterator[Case]:
         cost="the command's end; the run goes on",
         words=("clock", "rackrate show {name}"),
         complains=True,
+    )
+    # More calls than botocore tries by itself, which takes three seconds.
+    for service, what in (("states", "Step Functions"), ("dynamodb", "DynamoDB"), ("s3", "S3")):
+        for fault, words in (("api-failing", "has a fault"), ("api-throttled", "throttles")):
+            yield Case(
+                f"{what} {words} for the user's calls",
+                several(fault, on=f"{service}:*", times=5, callers="user", **_ERROR.get(fault, {})),
+                # The command reads S3 at the end.
+                block=6 if service == "s3" else 2,
+                cost="seconds",
+            )
+    yield Case(
+        "CloudFormation has a fault while the command starts",
+        nothing,
+        240,
+        cost="seconds",
+        around=means(
+            "api-failing", "cloudformation:*", at_most=3, callers="user", **_ERROR["api-failing"]
+        ),
+    )
+    yield Case(
+        "Step Functions has a fault for the user's calls in a campaign",
+        several("api-failing", on="states:*", times=5, callers="user", **_ERROR["api-failing"]),
+        block=1,
+        of="campaign",
+        cost="seconds",
     )
     yield Case(
         "disk full while results are written",
