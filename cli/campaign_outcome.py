@@ -166,6 +166,8 @@ def print_campaign(output: Output, record: Campaign | None, left: CampaignFiles)
         print_answers(output.console, left.results, verbose=output.is_verbose)
     elif record is not None and record.status == "dry_run":
         print_campaign_estimate(output.console, record, left.estimate)
+    elif record is not None and record.status == "skipped":
+        output.say(record.conclusion or "")
 
 
 def campaign_of(campaign_id: str, record: Campaign | None) -> dict[str, Any]:

@@ -82,9 +82,10 @@ def find_run(stack: Stack, name: str) -> Run:
 
 
 def find_campaign(stack: Stack, name: str) -> Campaign:
-    """The campaign of this id; for `latest` the one that started last. Raises Refusal if none."""
+    """The campaign of this id; for `latest` the last not skipped. Raises Refusal if none."""
     if name == LATEST:
-        return _newest(stack, stack.campaigns(limit=1), CAMPAIGN)
+        newest = stack.campaigns(limit=100)
+        return _newest(stack, [c for c in newest if c.status != "skipped"] or newest, CAMPAIGN)
     found = stack.campaign(name)
     if found is None:
         raise Refusal(

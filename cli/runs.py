@@ -12,7 +12,7 @@ from rackrate_text.failures import CONTINUABLE
 
 _LARGEST = 1e15
 
-GOOD = frozenset({"succeeded", "degraded", "dry_run"})
+GOOD = frozenset({"succeeded", "degraded", "dry_run", "skipped"})
 TERMINAL = GOOD | CONTINUABLE | {"invalid"}
 
 AFTER_BLOCKS = frozenset(

@@ -205,37 +205,24 @@ class Stack:
 
     def run(self, run_id: str) -> Run | None:
         """The run's item, or None if there is none (yet)."""
-        item = self._table.get_item(
-            Key={"pk": f"run#{run_id}", "sk": "run"}, ConsistentRead=True
-        ).get("Item")
+        item = self._item(f"run#{run_id}", "run")
         return None if item is None else Run.from_item(item)
 
     def campaign(self, campaign_id: str) -> Campaign | None:
         """The campaign's item, or None if there is none (yet)."""
-        item = self._table.get_item(
-            Key={"pk": f"campaign#{campaign_id}", "sk": "campaign"}, ConsistentRead=True
-        ).get("Item")
+        item = self._item(f"campaign#{campaign_id}", "campaign")
         return None if item is None else Campaign.from_item(item)
 
     def campaigns(self, limit: int) -> list[Campaign]:
         """The newest `limit` campaigns, newest first."""
-        query: dict[str, Any] = {
-            "IndexName": "runs",
-            "KeyConditionExpression": Key("gsi1pk").eq("campaigns"),
-            "ScanIndexForward": False,
-            "Limit": limit,
-        }
-        return [Campaign.from_item(item) for item in islice(self._items(query), limit)]
+        found = self._items(_listed("campaigns", ScanIndexForward=False, Limit=limit))
+        return [Campaign.from_item(item) for item in islice(found, limit)]
 
     def runs(self, limit: int, statuses: Collection[str] = ()) -> list[Run]:
         """The newest `limit` runs, newest first. `statuses`, if any, selects by status."""
-        query: dict[str, Any] = {
-            "IndexName": "runs",
-            "KeyConditionExpression": Key("gsi1pk").eq("runs"),
-            "ScanIndexForward": False,
-            # DynamoDB applies the filter after `Limit`, so small pages would need many requests.
-            "Limit": max(limit, 100) if statuses else limit,
-        }
+        # DynamoDB applies the filter after `Limit`, so small pages would need many requests.
+        page = max(limit, 100) if statuses else limit
+        query = _listed("runs", ScanIndexForward=False, Limit=page)
         if statuses:
             query["FilterExpression"] = Attr("status").is_in(sorted(statuses))
         return [Run.from_item(item) for item in islice(self._items(query), limit)]
@@ -310,16 +297,12 @@ class Stack:
 
     def baseline(self, name: str) -> Baseline | None:
         """The baseline of this name, or None."""
-        item = self._table.get_item(Key=_baseline_key(name), ConsistentRead=True).get("Item")
+        item = self._item(**_baseline_key(name))
         return None if item is None else Baseline.from_item(item)
 
     def baselines(self) -> list[Baseline]:
         """All named baselines, by name."""
-        query = {
-            "IndexName": "runs",
-            "KeyConditionExpression": Key("gsi1pk").eq("baselines"),
-        }
-        return [Baseline.from_item(item) for item in self._items(query)]
+        return [Baseline.from_item(item) for item in self._items(_listed("baselines"))]
 
     def set_baseline(self, baseline: Baseline, before: Baseline | None) -> bool:
         """Store the baseline in place of `before`, or of none.
@@ -355,6 +338,12 @@ class Stack:
         )
         return None if not item else Baseline.from_item(item)
 
+    def _item(self, pk: str, sk: str) -> dict[str, Any] | None:
+        """An item as it is now, or None."""
+        key = {"pk": pk, "sk": sk}
+        item: dict[str, Any] | None = self._table.get_item(Key=key, ConsistentRead=True).get("Item")
+        return item
+
     def _items(self, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """All items that a query finds, page by page."""
         while True:
@@ -367,6 +356,11 @@ class Stack:
 
 def _named_twice(kind: Kind, name: str) -> Refusal:
     return Refusal(f'There already is a {kind.noun.lower()} "{name}"; choose another --name.')
+
+
+def _listed(nouns: str, **more: Any) -> dict[str, Any]:
+    """A query for the items of a kind that the index lists."""
+    return {"IndexName": "runs", "KeyConditionExpression": Key("gsi1pk").eq(nouns), **more}
 
 
 def _baseline_key(name: str) -> dict[str, str]:

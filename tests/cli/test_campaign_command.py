@@ -413,6 +413,23 @@ def test_ctrl_c_stops_the_campaign_and_waits_until_all_is_put_back(
     assert "Traceback" not in errors
 
 
+def test_a_campaign_that_was_skipped_says_why_and_is_not_the_latest(
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+) -> None:
+    why = "Skipped: the campaign first of its series is still going."
+    skipped = {"status": "skipped", "started_at": "2026-11-22T16:00:00Z", "conclusion": why}
+    stack.record_campaign("first", status="succeeded")
+    stack.record_campaign("second", **skipped)
+    shown = rackrate("campaign", "show", "second", "--stack", stack.name)
+    assert shown.exit_code == 0, shown.output
+    assert why in shown.stdout
+    watched = rackrate("campaign", "watch", "second", "--stack", stack.name)
+    assert watched.exit_code == 0, watched.output
+    latest = rackrate("campaign", "show", "latest", "--stack", stack.name)
+    assert "Campaign first: succeeded" in latest.stdout
+    assert "skipped" in rackrate("campaign", "list", "--stack", stack.name).stdout
+
+
 def test_a_dry_run_tells_time_dollars_and_the_draws_that_may_be_needed(
     stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ PLANNED = {
     "campaign_id": "c",
     "kind": "draws",
     "dry_run": False,
+    "skipped": False,
     "estimate": {"steps": {"least": 2, "most": 2}},
     "warnings": [],
 }
@@ -217,6 +218,14 @@ def test_a_pause_before_a_draw_is_waited_for_and_the_draw_is_made(run, functions
 def test_no_campaign_is_planned_that_outlasts_its_state_machine():
     filled = yaml.safe_load(CAMPAIGN.read_text())
     assert filled["TimeoutSeconds"] - PATIENCE_SECONDS == MOST_SECONDS
+
+
+def test_a_campaign_that_is_skipped_ends_well_after_its_plan(run, functions):
+    functions.answers["PlanCampaign"] = {**PLANNED, "skipped": True}
+    execution = run()
+    assert execution["status"] == "SUCCEEDED"
+    assert json.loads(execution["output"])["skipped"] is True
+    assert functions.names == ["PlanCampaign"]
 
 
 def test_a_dry_run_stops_after_the_estimate(run, functions):

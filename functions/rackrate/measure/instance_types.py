@@ -11,18 +11,18 @@ from rackrate.errors import translated
 from rackrate.measure.placement import MOST_VALUES, all_pages
 
 
-def instance_types(ec2: Any, names: Iterable[str]) -> dict[str, Json]:
+def instance_types(ec2: Any, names: Iterable[str | None]) -> dict[str, Json]:
     """Instance types as DescribeInstanceTypes returns them, by name, without unknown ones.
 
     Args:
         ec2: a client of EC2.
-        names: the names of types.
+        names: the names of types; None where a node tells none.
 
     Raises:
         Throttled: EC2 throttled the request.
     """
     described: dict[str, Json] = {}
-    for some in itertools.batched(sorted(set(names)), MOST_VALUES, strict=False):
+    for some in itertools.batched(sorted(set(filter(None, names))), MOST_VALUES, strict=False):
         # A filter, because the argument InstanceTypes refuses all names if one is unknown.
         named = [{"Name": "instance-type", "Values": list(some)}]
         with translated():

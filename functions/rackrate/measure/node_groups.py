@@ -184,14 +184,13 @@ def why_lacking(eks: Any, autoscaling: Any, cluster_name: str, names: Iterable[s
     Node groups that EKS does not know, such as self-managed nodes, have no reasons. Nodes may label
     themselves with a name that EKS refuses, or that a function may not ask for.
     """
-    groups, unread = [], []
+    groups: list[NodeGroup] = []
+    unread: list[str] = []
     for name in names:
         try:
-            group = describe(eks, cluster_name, name)
+            groups += filter(None, [describe(eks, cluster_name, name)])
         except ClientError as error:
             unread.append(f"the node group {name} was not read ({error})")
-        else:
-            groups += [] if group is None else [group]
     complaints = [line for group in groups for line in group.complaints]
     known, of_scaling = reasons_of(groups, complaints, autoscaling)
     return Reasons(known, [*unread, *of_scaling])

@@ -70,6 +70,7 @@ class Campaign(Document):
     pool: tuple[str | Uploaded, ...] | None
     pause_minutes: int = 0
     series: str | None
+    skip_if_running: bool = False
     budget_dollars: float
     continues: str | None
     seed: int
@@ -151,7 +152,8 @@ def read_campaign(
         for name in sorted(given.keys() - {*_ANEW, "continue", "$schema"}):
             problem = "is taken over from the campaign that this one continues"
             faults.append(Fault(name, problem, f"remove it; {listed(_ANEW)} may be given"))
-        given = {**before, "dry_run": False, **{name: given[name] for name in (*anew, "continue")}}
+        usual = {"dry_run": False, "skip_if_running": False}
+        given = {**before, **usual, **{name: given[name] for name in (*anew, "continue")}}
     model = _read_fields(given := whole_numbers(given), faults)
     _check_id(campaign_id, faults)
     sweep = _read_sweep(model, sweeps, faults)
@@ -180,6 +182,7 @@ def read_campaign(
         pool=pool,
         pause_minutes=model.pause_minutes,
         series=model.series,
+        skip_if_running=model.skip_if_running,
         budget_dollars=model.budget_dollars,
         continues=model.continues,
         seed=zlib.crc32(campaign_id.encode()) if model.seed is None else model.seed,

@@ -140,6 +140,9 @@ class CampaignInput(Document):
             examples=["nightly"],
         ),
     ] = None
+    skip_if_running: Annotated[bool, Field(examples=[True])] = False
+    """Whether to make nothing while an earlier campaign of the same series, or also of none, is
+    going on. The stack's schedule asks for it."""
     budget_dollars: Annotated[
         float,
         Field(

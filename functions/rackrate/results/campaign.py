@@ -29,9 +29,8 @@ CAMPAIGN: Literal["rackrate.campaign.v1"] = "rackrate.campaign.v1"
 #: What a campaign's steps have in common: each gets new nodes, each has another value, or they are
 #: runs that were made before.
 CampaignKind = Literal["draws", "sweep", "pool"]
-CampaignStatus = Literal[
-    "running", "succeeded", "degraded", "failed", "aborted", "timed_out", "invalid", "dry_run"
-]
+_Ended = Literal["succeeded", "degraded", "failed", "aborted", "timed_out"]
+CampaignStatus = Literal[_Ended, "running", "invalid", "dry_run", "skipped"]
 
 
 class CampaignFacts(Document):

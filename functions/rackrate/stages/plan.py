@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rackrate.campaign_store import CampaignRecord
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.measure.counters import NAME as COUNTERS
@@ -49,7 +48,7 @@ from rackrate.plan.schedule import (
 )
 from rackrate.resources import Resources
 from rackrate.settings import LOAD, BandwidthWeighting, StackArm
-from rackrate.stages.take_lease import held_by_campaign
+from rackrate.stages.take_lease import held_by_campaign, name_faults
 from rackrate.store import RunProgress, RunRecord, RunStatus, Store, now, seconds_between
 from rackrate.verdict.evidence import changed_options
 from rackrate.workloads.base import Volume, WorkloadTest
@@ -345,23 +344,6 @@ def check_campaign(plan: Plan, run_id: str, resources: Resources) -> None:
         raise InvalidPlan([Fault("campaign", problem, "leave it out; a campaign writes it itself")])
 
 
-def name_faults(other: RunRecord | CampaignRecord | None) -> list[Fault]:
-    """Why an execution cannot have its name: what is of the other kind has it as its id.
-
-    An id in two meanings confuses people only: of two that start at once, neither may see the
-    other, and each still has a lease of its own.
-
-    Args:
-        other: the campaign with a run's id, or the run with a campaign's.
-    """
-    # An execution that was refused may have been refused for its name.
-    if other is None or other.status == "invalid":
-        return []
-    kind = "run" if isinstance(other, RunRecord) else "campaign"
-    problem = f"the execution's name is the id of a {kind} of this stack"
-    return [Fault("$", problem, "start it under another name")]
-
-
 def compared_metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
     """The metrics that the run will compare.
 
@@ -626,10 +608,8 @@ def _arms(
     placeholders: bool,
 ) -> list[Arm]:
     """The plan's arms with their nodes and the bandwidth of their instances."""
-    used = [node for name in plan.stack_arms for node in nodes[name]]
-    types = instance_types(
-        resources.ec2, (node.instance_type for node in used if node.instance_type)
-    )
+    used = [node.instance_type for name in plan.stack_arms for node in nodes[name]]
+    types = instance_types(resources.ec2, used)
     network_plugin = None if placeholders else cni(resources.cluster.peek(CNI_PATH))
     stack_arms = {arm.name: arm for arm in resources.settings.arms}
 

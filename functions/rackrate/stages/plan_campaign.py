@@ -30,13 +30,8 @@ from rackrate.resources import Resources
 from rackrate.results.campaign import CampaignKind, CampaignStatus
 from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
 from rackrate.settings import LOAD, StackArm
-from rackrate.stages.plan import (
-    check_earlier_runs,
-    compared_metrics,
-    lay_out,
-    name_faults,
-    placeholder_nodes,
-)
+from rackrate.stages.plan import check_earlier_runs, compared_metrics, lay_out, placeholder_nodes
+from rackrate.stages.take_lease import name_faults
 from rackrate.store import now
 from rackrate.verdict.draws import draws_needed
 from rackrate_text.names import is_id
@@ -61,6 +56,8 @@ class CampaignPlanned(Document):
     estimate: CampaignEstimate | None
     """Null for a pool."""
     warnings: tuple[str, ...]
+    skipped: bool = False
+    """Whether it ends here, because an earlier campaign of its series goes on."""
 
 
 def plan_campaign(
@@ -88,6 +85,8 @@ def plan_campaign(
         before=None if before is None else before.input,
         faults=faults,
     )
+    if not faults and (skipped := _skip(campaign_id, campaign, campaigns)) is not None:
+        return skipped
     taken_over: list[CampaignStep] = []
     if campaign.pool is not None:
         planned = _plan_pool(campaign, raw, resources, campaign_id, execution_arn, faults)
@@ -387,6 +386,24 @@ def _read_run(
         faults.append(Fault(path, problem, remedy))
         return None
     return read_pooled(text, name=name, path=path, uploaded=uploaded, faults=faults)
+
+
+def _skip(name: str, campaign: Campaign, campaigns: CampaignStore) -> CampaignPlanned | None:
+    """Record that a campaign makes nothing, if it asks for that while an earlier one goes on.
+
+    Two that start at the same moment may not see each other. The lease lets them take turns then.
+    """
+    if campaign.dry_run or not campaign.skip_if_running:
+        return None
+    alike = [each.campaign_id for each in campaigns.running() if each.series == campaign.series]
+    for earlier in (each for each in alike if each != name):
+        time, kind = now(), campaign.kind
+        why = f"Skipped: the campaign {earlier} of its series is still going."
+        campaigns.start(name, "skipped", time, kind=kind, conclusion=why, finished_at=time)
+        return CampaignPlanned(
+            campaign_id=name, kind=kind, dry_run=False, estimate=None, warnings=(why,), skipped=True
+        )
+    return None
 
 
 # -- the campaign's item

@@ -60,9 +60,11 @@ def rest_unneeded(
     settings = resources.settings
     if not settings.idle_scale_to_zero:
         return Rested()
-    needing = {run.run_id for run in resources.store.running_runs() if _needs_nodes(run)}
+    needed_by = {run.run_id for run in resources.store.running_runs() if _needs_nodes(run)} - {
+        *runs
+    }
     changing = {each.campaign_id for each in resources.campaigns.running() if _changes(each)}
-    needed_by = {*(needing - {*runs}), *(changing - {*campaigns})}
+    needed_by |= changing - {*campaigns}
     if needed_by:
         return Rested(needed_by=tuple(sorted(needed_by)))
     deadline = time.monotonic() + PATIENCE_SECONDS

@@ -19,14 +19,7 @@ from rackrate.settings import LOAD
 from rackrate.stages.finish_campaign import PUTTING_BACK, CampaignEnd, record_campaign_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.stages.take_lease import keep_campaign_lease
-from rackrate.stages.teardown import (
-    STATUSES,
-    execution_of,
-    has_ended,
-    left_alone,
-    stop,
-    stop_all,
-)
+from rackrate.stages.teardown import STATUSES, ending_of, left_alone, stop, stop_all
 from rackrate.store import RunStatus, now, seconds_between
 
 #: How long a campaign waits until everything is as it was. What takes longer is left to the sweep.
@@ -145,12 +138,10 @@ def sweep_campaigns(resources: Resources, *, patience_seconds: float) -> Swept:
     swept: list[Swept] = []
     for record in campaigns.running():
         with left_alone(record.campaign_id):
-            execution = execution_of(resources.step_functions, record.execution_arn)
-            if has_ended(execution):
-                status = STATUSES.get(execution["status"], "failed")
-                failure = RunFailure.of_execution(execution)
+            ending = ending_of(resources.step_functions, record.execution_arn)
+            if ending is not None:
                 left = max(0.0, deadline - time.monotonic())
-                swept.append(_clean_up(record, status, failure, resources, left))
+                swept.append(_clean_up(record, *ending, resources, left))
     for record in campaigns.unrestored():
         with left_alone(record.campaign_id):
             left = max(0.0, deadline - time.monotonic())

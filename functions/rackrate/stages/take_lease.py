@@ -20,11 +20,11 @@ from botocore.exceptions import ClientError
 
 from rackrate.campaign_store import CampaignRecord
 from rackrate.document import Document
-from rackrate.errors import NodesBusy
+from rackrate.errors import Fault, NodesBusy
 from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
-from rackrate.stages.teardown import execution_of, has_ended
-from rackrate.store import Holder, Lease, RunRecord, Store, later, now, seconds_between
+from rackrate.stages.teardown import ending_of
+from rackrate.store import Holder, Lease, RunProgress, RunRecord, Store, later, now, seconds_between
 from rackrate_text.units import duration, moment
 from rackrate_text.words import listed
 
@@ -214,7 +214,7 @@ def _has_left(holder: RunRecord | CampaignRecord, held: Lease, resources: Resour
     if isinstance(holder, CampaignRecord) and holder.changed is not None:
         return False  # it, or its clean-up, has yet to put things back
     try:
-        if not has_ended(execution_of(resources.step_functions, holder.execution_arn)):
+        if ending_of(resources.step_functions, holder.execution_arn) is None:
             return False  # whatever a clock says; also after a redrive
     except ClientError:
         # If it goes on, it renews its lease. Its item may have any text as its execution.
@@ -233,15 +233,14 @@ def _use_lease(
     campaign = resources.campaigns.get(campaign_id)
     leased_at = campaign.leased_at or now()
     ends_at = later(campaign.started_at, campaign.expected_seconds)
-    lent = {"campaign": campaign_id, "leased_at": leased_at, "lease_ends_at": ends_at}
+    lent: RunProgress = {
+        "campaign": campaign_id,
+        "leased_at": leased_at,
+        "lease_ends_at": ends_at,
+        "expected_seconds": expected_seconds,
+    }
     keep_lease(run.model_copy(update=lent), store)
-    store.update_run(
-        run.run_id,
-        campaign=campaign_id,
-        leased_at=leased_at,
-        lease_ends_at=ends_at,
-        expected_seconds=expected_seconds,
-    )
+    store.update_run(run.run_id, **lent)
     return Leased(taken=True, waited=False, wait_seconds=0)
 
 
@@ -303,13 +302,28 @@ def held_by_campaign(arms: Iterable[str], own: str | None, resources: Resources)
         resources: the stack's resources.
     """
     leases = resources.store.leases()
-    held = [leases[arm] for arm in arms if arm in leases]
-    return any(
-        each.kind == "campaign"
-        or (each.kind is None and resources.campaigns.campaign(each.run_id) is not None)
-        for each in held
-        if each.run_id != own
+    held = [leases[arm] for arm in arms if arm in leases and leases[arm].run_id != own]
+    unknown = {lease.run_id for lease in held if lease.kind is None}
+    return any(lease.kind == "campaign" for lease in held) or any(
+        resources.campaigns.campaign(name) is not None for name in unknown
     )
+
+
+def name_faults(other: RunRecord | CampaignRecord | None) -> list[Fault]:
+    """Why an execution cannot have its name: what is of the other kind has it as its id.
+
+    An id in two meanings confuses people only: of two that start at once, neither may see the
+    other, and each still has a lease of its own.
+
+    Args:
+        other: the campaign with a run's id, or the run with a campaign's.
+    """
+    # An execution that was refused may have been refused for its name.
+    if other is None or other.status == "invalid":
+        return []
+    kind = "run" if isinstance(other, RunRecord) else "campaign"
+    problem = f"the execution's name is the id of a {kind} of this stack"
+    return [Fault("$", problem, "start it under another name")]
 
 
 def _lease(

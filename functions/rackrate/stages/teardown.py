@@ -202,18 +202,17 @@ def sweep(resources: Resources) -> TornDown:
     all_gone = True
     for run_id, arn in sorted(arn_of.items()):
         with left_alone(run_id):
-            execution = execution_of(resources.step_functions, arn)
-            if has_ended(execution):
+            ending = ending_of(resources.step_functions, arn)
+            if ending is not None:
                 if run_id in owned:
                     all_gone = teardown(run_id, resources).gone and all_gone
                 # An execution that succeeded has recorded its own end. An item that nobody can
                 # read is not among those that go on.
                 stored = store.run(run_id) if run_id in running else None
                 if stored is not None and stored.is_running:
-                    failure = RunFailure.of_execution(execution)
-                    status = STATUSES.get(execution["status"], "failed")
+                    status, why = ending
                     end = record_end(
-                        run_id, status, execution_arn=arn, failure=failure, resources=resources
+                        run_id, status, execution_arn=arn, failure=why, resources=resources
                     )
                     ended.append(end)
                 swept.append(run_id)
@@ -222,11 +221,7 @@ def sweep(resources: Resources) -> TornDown:
             overdue.append(run_id)
     nodes = rest_unneeded(resources, runs=swept)
     return TornDown(
-        runs=tuple(swept),
-        gone=all_gone,
-        ended=tuple(ended),
-        overdue=tuple(overdue),
-        nodes=nodes,
+        runs=tuple(swept), gone=all_gone, ended=tuple(ended), overdue=tuple(overdue), nodes=nodes
     )
 
 
@@ -294,6 +289,14 @@ def is_overdue(run: RunRecord) -> bool:
     """
     age = seconds_between(run.started_at, now())
     return age > OVERDUE_FACTOR * run.expected_seconds + OVERDUE_GRACE_SECONDS
+
+
+def ending_of(step_functions: Any, arn: str) -> tuple[RunStatus, RunFailure] | None:
+    """The status and the failure with which an execution ended; None while it goes on."""
+    execution = execution_of(step_functions, arn)
+    if not has_ended(execution):
+        return None
+    return STATUSES.get(execution["status"], "failed"), RunFailure.of_execution(execution)
 
 
 def has_ended(execution: Mapping[str, Any]) -> bool:

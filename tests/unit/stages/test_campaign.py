@@ -30,6 +30,7 @@ from rackrate.stages.restore import restore, restore_stopped, stop_campaigns, sw
 from rackrate.stages.take_lease import keep_lease, take_campaign_lease, take_lease
 from rackrate.stages.wake_nodes import wake_nodes
 from rackrate.store import Lease, later, now
+from tests.templates.cloudformation import ROOT, load
 from tests.unit.stages.campaigns import (
     CAMPAIGN,
     CAMPAIGN_ARN,
@@ -817,6 +818,54 @@ class TestSeries:
         for _ in range(2):
             campaigns.add_to_series("nightly", "run-1")
         assert campaigns.series("nightly") == ("run-1",)
+
+
+class TestSkipping:
+    """The stack's schedule makes one campaign at a time."""
+
+    @pytest.fixture
+    def scheduled(self, resources):
+        """Return a function that plans a campaign as the stack's template asks for it."""
+        template = load(ROOT / "templates" / "schedule.yaml")
+        raw = json.loads(template["Resources"]["Schedule"]["Properties"]["Target"]["Input"])
+        return lambda campaign_id, **more: Machine(resources, campaign_id).plan({**raw, **more})
+
+    def test_the_next_is_skipped_while_one_goes_on_or_waits_and_names_it(
+        self, scheduled, resources, store
+    ):
+        store.hold_nodes(("treatment",), lease_until(later(now(), 600)))
+        assert not scheduled("first").skipped
+        assert not take_campaign_lease("first", resources).taken
+        second = scheduled("second")
+        assert second.skipped and "first" in second.warnings[0]
+        record = resources.campaigns.get("second")
+        assert (record.status, record.is_running) == ("skipped", False)
+        assert "first" in record.conclusion
+        assert resources.campaigns.get("first").is_running
+        assert scheduled("third").warnings == second.warnings, "a skipped one is none that goes on"
+
+    def test_when_it_has_ended_the_next_is_made(self, scheduled, resources):
+        scheduled("first")
+        resources.campaigns.finish("first", "failed")
+        assert not scheduled("second").skipped
+
+    def test_a_repeated_call_does_not_skip_what_it_planned(self, scheduled):
+        scheduled("first")
+        assert not scheduled("first").skipped
+
+    def test_a_campaign_of_another_series_or_of_none_and_a_dry_run_are_not_skipped(
+        self, scheduled, machine
+    ):
+        machine.plan(draws(1))
+        assert not scheduled("first").skipped
+        assert not scheduled("other", series="nightly").skipped
+        assert not scheduled("dry", dry_run=True).skipped
+
+    def test_a_person_who_continues_one_waits_for_the_nodes(self, scheduled, resources):
+        scheduled("first")
+        resources.campaigns.finish("first", "failed")
+        scheduled("second")
+        assert not Machine(resources, "third").plan({"continue": "first"}).skipped
 
 
 class TestIdle:

@@ -181,6 +181,11 @@ def test_a_good_campaign_sends_its_answers(campaign, end, topic):
     assert topic.sent[0]["Subject"] == "house: campaign camp succeeded"
 
 
+def test_a_campaign_that_was_skipped_sends_nothing(campaign, end):
+    campaign.start("next", "skipped", "2026-11-21T08:01:00Z", kind="draws")
+    assert end("SUCCEEDED", name="next", machine=CAMPAIGNS, output="{}") is None
+
+
 def test_a_run_that_was_stopped_before_it_was_recorded_is_told_too(end):
     assert end("ABORTED", name="unknown")[0] == "The run was stopped."
 
