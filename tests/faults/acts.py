@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
 from kubernetes import client as kubernetes
 from kubernetes.client.exceptions import ApiException
 
 from lab import daemon, faults
+from tests.faults.odd_items import sweep_now
 from tests.faults.scene import PLAN, Scene
 from tests.lab.running import RUN_LABEL
 from tests.lab.waiting import eventually
@@ -454,16 +455,21 @@ def event_lost(scene: Scene) -> Iterator[None]:
         stop_execution(scene)
         eventually(lambda: ended() and lost.hits, seconds=30)
     assert scene.lab.record(scene.run_id)["status"] == "running", "nobody knows of its end"
-    client = scene.lab.aws("lambda")
-    (sweeper,) = [
-        each["FunctionName"]
-        for page in client.get_paginator("list_functions").paginate()
-        for each in page["Functions"]
-        if each["Handler"] == "handlers.teardown.handler"
-    ]
-    event = json.dumps({"detail-type": "Scheduled Event"})
-    assert "FunctionError" not in client.invoke(FunctionName=sweeper, Payload=event.encode())
+    sweep_now(scene, "teardown")
     yield
+
+
+@contextlib.contextmanager
+def unknown_type(scene: Scene) -> Iterator[None]:
+    """A node tells an instance type that EC2 does not know."""
+    label = "node.kubernetes.io/instance-type"
+    node = scene.lab.core.list_node().items[0].metadata
+    scene.lab.core.patch_node(node.name, {"metadata": {"labels": {label: "c99.mega"}}})
+    try:
+        yield
+    finally:
+        before = {label: node.labels.get(label)}
+        scene.lab.core.patch_node(node.name, {"metadata": {"labels": before}})
 
 
 @contextlib.contextmanager
@@ -568,6 +574,43 @@ def start_again(scene: Scene) -> None:
     )
     assert done.returncode != 0, "a second run of the same name was started"
     scene.notes["refusal"] = done.stderr.strip()
+
+
+def start_of_the_other_kind(scene: Scene) -> None:
+    """Start a campaign with the run's name, or a run with the campaign's: here, and in the console.
+
+    Both are refused, and what goes on keeps its nodes.
+    """
+    is_run = scene.run_id == scene.name
+    command = ("campaign", "run", "--draws", "1") if is_run else ("run",)
+    done = scene.lab.command(*scene.cli(*command, "--name", scene.name), check=False)
+    assert done.returncode == 2 and "--name" in done.stderr, done.stderr
+    machine = "CampaignStateMachineArn" if is_run else "StateMachineArn"
+    refused = _ended(scene, machine, scene.name, {})
+    assert refused.get("error") == ("InvalidCampaign" if is_run else "InvalidPlan"), refused
+
+
+def start_as_schedule(scene: Scene) -> None:
+    """Start a campaign as a schedule does, while the one before goes on. It is skipped."""
+    asked = {"draws": 1, "skip_if_running": True}
+    done = _ended(scene, "CampaignStateMachineArn", f"{scene.name}-next", asked)
+    assert done["status"] == "SUCCEEDED", done
+    output = json.loads(done["output"])
+    assert output["skipped"] and scene.name in output["warnings"][0], output
+
+
+def _ended(scene: Scene, machine: str, name: str, given: Mapping[str, object]) -> dict[str, str]:
+    """Start an execution of the machine that an output names, and wait for its end."""
+    states = scene.lab.aws("stepfunctions")
+    arn = states.start_execution(
+        stateMachineArn=scene.lab.outputs[machine], name=name, input=json.dumps(given)
+    )["executionArn"]
+
+    def description() -> dict[str, str]:
+        told: dict[str, str] = states.describe_execution(executionArn=arn)
+        return {} if told["status"] == "RUNNING" else told
+
+    return eventually(description, seconds=60)
 
 
 def start_another(scene: Scene) -> None:

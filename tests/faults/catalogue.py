@@ -38,15 +38,19 @@ from tests.faults.acts import (
     signal_tool,
     start_again,
     start_another,
+    start_as_schedule,
+    start_of_the_other_kind,
     stop_and_redrive,
     stop_execution,
     stop_tool,
     tainted,
     terminate,
     time_limit,
+    unknown_type,
     update_stack,
     withdraw_rights,
 )
+from tests.faults.odd_items import garbage_swept
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,13 @@ def _cluster() -> Iterator[Case]:
         around=image_missing,
     )
     yield Case(
+        "a node tells an unknown instance type",
+        nothing,
+        cost="the ceilings of its arm; the result names the type",
+        words=("c99.mega",),
+        around=unknown_type,
+    )
+    yield Case(
         "node terminated and replaced",
         once(terminate),
         cost="repetitions; the result names both nodes",
@@ -243,6 +254,7 @@ def _aws() -> Iterator[Case]:
         around=time_limit(45),
     )
     yield Case("end's event lost, swept in an hour, then continued", event_lost, stops=True)
+    yield Case("items of the table that nobody can read, during a sweep", garbage_swept)
     yield Case("execution stopped and redriven", once(stop_and_redrive))
     yield Case("stack updated", once(update_stack))
     yield Case(
@@ -259,6 +271,9 @@ _ERROR = {"api-failing": {"error": "ServiceUnavailable"}}
 def _people() -> Iterator[Case]:
     yield Case("two runs at once", once(start_another))
     yield Case("the same name twice", once(start_again))
+    yield Case("a campaign with the run's name", once(start_of_the_other_kind))
+    yield Case("a run with the campaign's name", once(start_of_the_other_kind), of="campaign")
+    yield Case("a schedule that overlaps", once(start_as_schedule), of="campaign", block=1)
     yield Case("Ctrl-C, then continued", interrupt(1), stops=True)
     yield Case("Ctrl-C twice, then continued", interrupt(2), stops=True)
     yield Case("terminal closed, then continued", interrupt(1, signal.SIGHUP), stops=True)
