@@ -146,11 +146,10 @@ def explain(error: Exception) -> Refusal:
 
 def _explain_connection(error: aws.BotoCoreError) -> Refusal:
     endpoint = str(error.kwargs.get("endpoint_url", ""))
-    check = "the network and AWS_ENDPOINT_URL (is the lab up?)"
-    if named := _REGION.search(endpoint):  # AWS's own
-        check = "the network"
-        if named[1] not in _regions():
-            return _wrong_region(named[1], f"No connection to {endpoint}: ")
+    named = _REGION.search(endpoint)  # in AWS's own
+    if named and named[1] not in _regions():
+        return _wrong_region(named[1], f"No connection to {endpoint}: ")
+    check = "the network" if named else "the network and AWS_ENDPOINT_URL (is the lab up?)"
     what = f"The connection to AWS failed ({_plain(error)})"
     if isinstance(error, aws.EndpointConnectionError):
         what = f"No connection to {endpoint}"

@@ -229,20 +229,17 @@ class Watch[R: Record]:
 
     def _refusal(self, record: R | None) -> Refusal | None:
         """The Refusal of `when_planned`, if any. It is called until AWS has answered it."""
-        if self._when_planned is None or record is None:
-            return None
-        if not self._followed.is_planned(record):
+        if not self._when_planned or record is None or not self._followed.is_planned(record):
             return None
         try:
             self._when_planned()
+            self._when_planned = None
         except Refusal as refusal:
             if not self._stops:
                 raise
             return refusal
         except (BotoCoreError, ClientError) as error:
             self._bear(error)
-            return None
-        self._when_planned = None
         return None
 
     def _poll(self) -> tuple[Execution, R | None] | None:
@@ -314,11 +311,11 @@ class Watch[R: Record]:
         self._display.show(what, elapsed, left)
 
 
-def seconds_since(started_at: str) -> float:
+def seconds_since(started_at: str, now: datetime | None = None) -> float:
     """The seconds since an ISO 8601 time that the stack wrote; 0 if it wrote none."""
     try:
-        seconds = (datetime.now(UTC) - datetime.fromisoformat(started_at)).total_seconds()
+        since = (now or datetime.now(UTC)) - datetime.fromisoformat(started_at)
     except (ValueError, TypeError):  # no time, or one without its zone
         return 0.0
     # The stack's clock may be ahead of this machine's.
-    return max(0.0, seconds)
+    return max(0.0, since.total_seconds())

@@ -21,7 +21,7 @@ from ..campaign_outcome import (
 )
 from ..campaigns import Campaign, campaign_document, describe_campaign
 from ..completion import complete_campaign
-from ..errors import EXIT_FAILED, Refusal
+from ..errors import EXIT_FAILED
 from ..failures import explain_end
 from ..guard import Command, Group, one_sentence
 from ..kinds import CAMPAIGN
@@ -311,11 +311,6 @@ def _stack(name: str) -> Stack:
 
 def _find(stack: Stack, campaign_id: str) -> Campaign | None:
     """The campaign's record. None when the campaign is started and has no record yet."""
-    if campaign_id == LATEST:
-        return find_campaign(stack, campaign_id)
-    record = stack.campaign(campaign_id)
-    if record is None and stack.find_execution(stack.campaign_arn(campaign_id)) is None:
-        raise Refusal(
-            f'There is no campaign "{campaign_id}"; `rackrate campaign list` names those there are.'
-        )
-    return record
+    if campaign_id != LATEST and stack.find_execution(stack.campaign_arn(campaign_id)) is not None:
+        return stack.campaign(campaign_id)
+    return find_campaign(stack, campaign_id)

@@ -27,10 +27,7 @@ from ..run_ids import new_id
 from ..stack import Execution, Stack
 from ..typed import document_of
 from ..verdict import print_results
-from ..watch import Interruption
-
-_FIRST_POLL_SECONDS = 0.1
-_POLL_SECONDS = 1.0
+from ..watch import FIRST_POLL_SECONDS, POLL_SECONDS, Interruption
 
 
 @one_sentence
@@ -104,14 +101,14 @@ def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, 
     """Start the comparison and wait for its end. A signal stops the comparison."""
     with Interruption() as interruption, display_for(output.errors) as display:
         arn = stack.start(comparison_id, json.dumps(asked))
-        began, poll_seconds = time.monotonic(), _FIRST_POLL_SECONDS
+        began, poll_seconds = time.monotonic(), FIRST_POLL_SECONDS
         while (execution := stack.execution(arn)).is_running:
             if interruption.count:
                 _stop(stack, arn)
                 raise typer.Exit(interruption.exit_code)
             display.show("comparing", time.monotonic() - began, None)
             interruption.pause(poll_seconds, count=1)
-            poll_seconds = min(_POLL_SECONDS, 2 * poll_seconds)
+            poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
     return execution
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from .. import files
-from ..errors import Refusal
 from ..guard import one_sentence
 from ..kinds import RUN
 from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
@@ -73,9 +72,6 @@ def watch(
 
 def _find(stack: Stack, run_id: str) -> Run | None:
     """The run's record. None when the run is started and has no record yet."""
-    if run_id == LATEST:
-        return find_run(stack, run_id)
-    record = stack.run(run_id)
-    if record is None and stack.find_execution(stack.execution_arn(run_id)) is None:
-        raise Refusal(f'There is no run "{run_id}"; `rackrate list` names the runs there are.')
-    return record
+    if run_id != LATEST and stack.find_execution(stack.execution_arn(run_id)) is not None:
+        return stack.run(run_id)
+    return find_run(stack, run_id)

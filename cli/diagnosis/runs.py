@@ -10,6 +10,7 @@ from rackrate_text.words import counted
 
 from ..runs import Run
 from ..stack import Stack
+from ..watch import seconds_since
 from .check import Check, told
 
 LOOKED_AT = 20
@@ -55,12 +56,8 @@ def runs_check(runs: Iterable[Run], now: datetime) -> Check:
 
 
 def _is_overdue(run: Run, now: datetime) -> bool:
-    try:
-        age = now - datetime.fromisoformat(run.started_at)
-    except (ValueError, TypeError):  # no time, or one without its zone
-        return False
     allowed = OVERDUE_FACTOR * (run.expected_seconds or 0.0) + OVERDUE_GRACE_SECONDS
-    return age.total_seconds() > allowed
+    return seconds_since(run.started_at, now) > allowed
 
 
 def leftovers(stack: Stack) -> Check:
