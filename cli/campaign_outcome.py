@@ -124,16 +124,15 @@ def follow(
             check_plan_of(stack, followed.run.run_id, requirements)
 
     when_planned: Callable[[], None] | None = check_run if requirements else None
-    with display_for(output.errors) as display:
-        return Watch(
-            stack,
-            followed,
-            display,
-            interruption,
-            stops=stops,
-            elapsed=elapsed,
-            when_planned=when_planned,
-        ).until_over()
+    return Watch(
+        stack,
+        followed,
+        display_for(output.errors),
+        interruption,
+        stops=stops,
+        elapsed=elapsed,
+        when_planned=when_planned,
+    ).until_over()
 
 
 def conclude_campaign(

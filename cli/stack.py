@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Self
@@ -205,43 +205,35 @@ class Stack:
 
     def run(self, run_id: str) -> Run | None:
         """The run's item, or None if there is none (yet)."""
-        item = self._item(f"run#{run_id}", "run")
-        return None if item is None else Run.from_item(item)
+        return self._read(Run.from_item, {"pk": f"run#{run_id}", "sk": "run"})
 
     def campaign(self, campaign_id: str) -> Campaign | None:
         """The campaign's item, or None if there is none (yet)."""
-        item = self._item(f"campaign#{campaign_id}", "campaign")
-        return None if item is None else Campaign.from_item(item)
+        return self._read(Campaign.from_item, {"pk": f"campaign#{campaign_id}", "sk": "campaign"})
 
     def campaigns(self, limit: int) -> list[Campaign]:
         """The newest `limit` campaigns, newest first."""
-        found = self._items(_listed("campaigns", ScanIndexForward=False, Limit=limit))
-        return [Campaign.from_item(item) for item in islice(found, limit)]
+        query = {**_newest("campaigns"), "Limit": limit}
+        return [Campaign.from_item(item) for item in islice(self._items(query), limit)]
 
     def runs(self, limit: int, statuses: Collection[str] = ()) -> list[Run]:
         """The newest `limit` runs, newest first. `statuses`, if any, selects by status."""
         # DynamoDB applies the filter after `Limit`, so small pages would need many requests.
-        page = max(limit, 100) if statuses else limit
-        query = _listed("runs", ScanIndexForward=False, Limit=page)
+        query = {**_newest("runs"), "Limit": max(limit, 100) if statuses else limit}
         if statuses:
             query["FilterExpression"] = Attr("status").is_in(sorted(statuses))
         return [Run.from_item(item) for item in islice(self._items(query), limit)]
 
     def raw_keys(self, run_id: str) -> list[str]:
         """The keys of the raw outputs of the run's trials, in the order of the trials."""
-        query: dict[str, Any] = {
-            "KeyConditionExpression": Key("pk").eq(f"run#{run_id}")
-            & Key("sk").begins_with("trial#"),
-            "ProjectionExpression": "raw_key",
-        }
+        query = {"KeyConditionExpression": _trials_of(run_id), "ProjectionExpression": "raw_key"}
         return [item["raw_key"] for item in self._items(query) if item.get("raw_key")]
 
     def failed_trials(self, run_id: str) -> list[FailedTrial]:
         """The run's trials that have failed so far, without those of the warm-up."""
         names = {f"#{name}": name for name in ("sk", "reason", "arm", "client", "server")}
         query: dict[str, Any] = {
-            "KeyConditionExpression": Key("pk").eq(f"run#{run_id}")
-            & Key("sk").begins_with("trial#"),
+            "KeyConditionExpression": _trials_of(run_id),
             "FilterExpression": Attr("status").eq("failed"),
             "ProjectionExpression": ", ".join(names),
             "ExpressionAttributeNames": names,
@@ -297,12 +289,12 @@ class Stack:
 
     def baseline(self, name: str) -> Baseline | None:
         """The baseline of this name, or None."""
-        item = self._item(**_baseline_key(name))
-        return None if item is None else Baseline.from_item(item)
+        return self._read(Baseline.from_item, _baseline_key(name))
 
     def baselines(self) -> list[Baseline]:
         """All named baselines, by name."""
-        return [Baseline.from_item(item) for item in self._items(_listed("baselines"))]
+        query = {**_newest("baselines"), "ScanIndexForward": True}
+        return [Baseline.from_item(item) for item in self._items(query)]
 
     def set_baseline(self, baseline: Baseline, before: Baseline | None) -> bool:
         """Store the baseline in place of `before`, or of none.
@@ -338,11 +330,10 @@ class Stack:
         )
         return None if not item else Baseline.from_item(item)
 
-    def _item(self, pk: str, sk: str) -> dict[str, Any] | None:
-        """An item as it is now, or None."""
-        key = {"pk": pk, "sk": sk}
-        item: dict[str, Any] | None = self._table.get_item(Key=key, ConsistentRead=True).get("Item")
-        return item
+    def _read[R](self, of: Callable[[dict[str, Any]], R], key: dict[str, str]) -> R | None:
+        """The record that the table has under a key, or None."""
+        item = self._table.get_item(Key=key, ConsistentRead=True).get("Item")
+        return None if item is None else of(item)
 
     def _items(self, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """All items that a query finds, page by page."""
@@ -358,9 +349,14 @@ def _named_twice(kind: Kind, name: str) -> Refusal:
     return Refusal(f'There already is a {kind.noun.lower()} "{name}"; choose another --name.')
 
 
-def _listed(nouns: str, **more: Any) -> dict[str, Any]:
-    """A query for the items of a kind that the index lists."""
-    return {"IndexName": "runs", "KeyConditionExpression": Key("gsi1pk").eq(nouns), **more}
+def _trials_of(run_id: str) -> ConditionBase:
+    return Key("pk").eq(f"run#{run_id}") & Key("sk").begins_with("trial#")
+
+
+def _newest(kind: str) -> dict[str, Any]:
+    """A query of all records of a kind, such as `runs`, the newest or last first."""
+    of_kind = Key("gsi1pk").eq(kind)
+    return {"IndexName": "runs", "KeyConditionExpression": of_kind, "ScanIndexForward": False}
 
 
 def _baseline_key(name: str) -> dict[str, str]:

@@ -194,32 +194,31 @@ class Watch[R: Record]:
         over_at: float | None = None
         poll_seconds = FIRST_POLL_SECONDS
         execution, record = Execution("RUNNING", "", ""), None
-        while True:
-            if self._interruption.count and not self._stops:
-                return self._outcome(execution, record)
-            stopping = bool(self._interruption.count or refusal)
-            with brief():
+        with brief(), self._display:
+            while True:
+                if self._interruption.count and not self._stops:
+                    return self._outcome(execution, record)
+                stopping = bool(self._interruption.count or refusal)
                 stopped = stopped or (stopping and self._stop())
                 state = self._poll()
                 if state is not None:
-                    refusal = refusal or self._refusal(state[1])
-            if state is not None:
-                execution, record = state
-                if not execution.is_running:
-                    over_at = over_at or time.monotonic()
-                    patience = UNRECORDED_SECONDS
-                    if record is not None:
-                        patience = self._kind.cleanup_seconds
-                    settled = record is not None and record.is_cleaned_up
-                    if settled or time.monotonic() - over_at > patience:
-                        break
-            # A terminal that was closed takes no more text. Its signal ends the watching.
-            with contextlib.suppress(OSError):
-                self._show(execution, record, stopped)
-            if stopped and self._interruption.count > 1:
-                break
-            self._interruption.pause(poll_seconds, count=2 if stopping else 1)
-            poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
+                    execution, record = state
+                    refusal = refusal or self._refusal(record)
+                    if not execution.is_running:
+                        over_at = over_at or time.monotonic()
+                        patience = UNRECORDED_SECONDS
+                        if record is not None:
+                            patience = self._kind.cleanup_seconds
+                        settled = record is not None and record.is_cleaned_up
+                        if settled or time.monotonic() - over_at > patience:
+                            break
+                # A terminal that was closed takes no more text. Its signal ends the watching.
+                with contextlib.suppress(OSError):
+                    self._show(execution, record, stopped)
+                if stopped and self._interruption.count > 1:
+                    break
+                self._interruption.pause(poll_seconds, count=2 if stopping else 1)
+                poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
         if refusal is not None:
             raise refusal
         return self._outcome(execution, record)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import boto3
 import typer
@@ -134,14 +135,5 @@ def _finding(check: Check) -> Text:
 
 
 def _summary(checks: Iterable[Check]) -> str:
-    counts: dict[str, Any] = {}
-    for check in checks:
-        counts[check.state] = counts.get(check.state, 0) + 1
-    return (
-        ", ".join(
-            f"{counts[state]} {state}"
-            for state in ("ok", "warning", "failed", "unknown")
-            if state in counts
-        )
-        + "."
-    )
+    counts: Counter[str] = Counter(check.state for check in checks)
+    return ", ".join(f"{counts[state]} {state}" for state in _STYLES if state in counts) + "."

@@ -158,14 +158,13 @@ def _follow(
         return None
     with Interruption() as interruption:
         begin()
-        with display_for(output.errors) as display:
-            ended = Watch(
-                stack,
-                FollowedRun(stack, run_id),
-                display,
-                interruption,
-                when_planned=check_when_planned(stack, run_id, wanted.requirements),
-            ).until_over()
+        ended = Watch(
+            stack,
+            FollowedRun(stack, run_id),
+            display_for(output.errors),
+            interruption,
+            when_planned=check_when_planned(stack, run_id, wanted.requirements),
+        ).until_over()
     if not interruption.count and leave(ended):
         return ended
     code = conclude(output, stack, run_id, ended, wanted)

@@ -53,11 +53,11 @@ def watch(
         ended = Outcome(run_id, Execution.of(record), record)
     else:
         output.note(f"Run {run_id} on stack {found.name}; Ctrl-C ends the watching, not the run.")
-        with interruption, display_for(output.errors) as display:
+        with interruption:
             ended = Watch(
                 found,
                 FollowedRun(found, run_id),
-                display,
+                display_for(output.errors),
                 interruption,
                 stops=False,
                 elapsed=0.0 if record is None else seconds_since(record.started_at),

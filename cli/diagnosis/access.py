@@ -59,8 +59,8 @@ def access(stack: Stack, output: Output) -> list[Check]:
     run_id = new_id("doctor")
     with Interruption() as interruption:
         stack.start(run_id, json.dumps({"dry_run": True}))
-        with _Asking(display_for(output.errors)) as display:
-            ended = Watch(stack, FollowedRun(stack, run_id), display, interruption).until_over()
+        display = _Asking(display_for(output.errors))
+        ended = Watch(stack, FollowedRun(stack, run_id), display, interruption).until_over()
     if interruption.count:
         raise typer.Exit(interruption.exit_code)
     content = stack.file(run_id, "plan.json")
