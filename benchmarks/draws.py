@@ -12,25 +12,30 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.lines import Line, main
-from benchmarks.verdict import (
+from benchmarks.simulation import (
     HIGH,
     LOW,
     TESTS,
     THRESHOLD,
     Floats,
+    Line,
     Noise,
+    Proof,
     covers,
-    generator,
-    heavy,
+    differs,
+    equal,
+    errors,
+    means,
+    until_enough,
 )
+from benchmarks.verdict import heavy
 from rackrate.plan.looks import looks
 from rackrate.verdict.campaign import RunOnNodes, draws_of_runs
 from rackrate.verdict.draws import (
@@ -42,9 +47,10 @@ from rackrate.verdict.draws import (
     draws_needed,
     has_changed,
 )
-from rackrate.verdict.enough import LEAST_PROSPECT
 from rackrate.verdict.model import Baseline, Verdict
 from rackrate.verdict.sweeps import against_first
+
+proof = Proof()
 
 RUNS = 4000
 DRAWS = (4, 6, 12)
@@ -131,11 +137,6 @@ LUCKS = (
 )
 
 
-def slack(runs: int, share: float = 0.05) -> float:
-    """Two standard errors of a share of so many simulated campaigns."""
-    return 2 * math.sqrt(max(share * (1 - share), 1 / runs) / runs)
-
-
 def question(logs: Floats) -> DrawsQuestion:
     """The draws with these logarithms of their ratios."""
     return DrawsQuestion([Draw(math.exp(log), RUN_ERROR) for log in logs], "higher")
@@ -174,41 +175,47 @@ def decided(logs: Floats, least: int, most: int) -> list[DrawsFinding]:
     )
 
 
-def coverage(runs: int, draws: Sequence[int] = DRAWS) -> Iterator[Line]:
+#: Luck and its variability.
+WORLDS = ((LUCKS[0], 0.0), *itertools.product(LUCKS, VARIABILITIES))
+
+
+@proof.question(
+    "Coverage of the 95 % intervals; asked: 93 to 97 %, and two standard errors", WORLDS, DRAWS
+)
+def coverage(runs: int, world: tuple[Luck, float], draws: int) -> Iterator[Line]:
     """Coverage of the mean's 95 % interval, and of the prediction interval by one more draw."""
-    worlds = [(LUCKS[0], 0.0), *itertools.product(LUCKS, VARIABILITIES)]
-    for (luck, variability), number in itertools.product(worlds, draws):
-        seed, chance = generator("draws", luck.name, variability, number)
-        held = predicted = 0
-        for _ in range(runs):
-            logs = campaign(luck.noise, variability, number + 1, math.log(1.1), chance)
-            (found,) = decided(logs[:, :number], number, number)
-            held += covers(found.ci95, 1.1)
-            predicted += covers(found.prediction95, math.exp(logs[0, number]))
-        text = f"{luck.name if variability else 'no luck'}, {variability:.0%}, {number} draws"
-        yield _of_mean(luck, number, f"{text}: mean", held / runs, seed, runs)
-        yield _of_next(luck, number, f"{text}: next draw", predicted / runs, seed, runs)
+    luck, variability = world
+
+    def simulate(chance: np.random.Generator) -> tuple[bool, bool]:
+        logs = campaign(luck.noise, variability, draws + 1, math.log(1.1), chance)
+        (found,) = decided(logs[:, :draws], draws, draws)
+        return covers(found.ci95, 1.1), covers(found.prediction95, math.exp(logs[0, draws]))
+
+    seed, (held, predicted) = means(runs, simulate, "draws", luck.name, variability, draws)
+    text = f"{luck.name if variability else 'no luck'}, {variability:.0%}, {draws} draws"
+    yield _of_mean(luck, draws, f"{text}: mean", held, seed, runs)
+    yield _of_next(luck, draws, f"{text}: next draw", predicted, seed, runs)
 
 
 def _of_mean(luck: Luck, draws: int, text: str, figure: float, seed: int, runs: int) -> Line:
     if draws >= luck.asked_from and luck.name != "two levels, both arms":
-        return Line(text, figure, seed, LOW - slack(runs), HIGH + slack(runs))
+        return Line(text, figure, seed, LOW - errors(runs), HIGH + errors(runs))
     if draws >= luck.asked_from:
         limit = "the middle level is the mean, so more than 97 % may cover it"
-        return Line(text, figure, seed, LOW - slack(runs), 1.0, limit=limit)
+        return Line(text, figure, seed, LOW - errors(runs), 1.0, limit=limit)
     missed = luck.alike(draws)
     limit = f"all {draws} draws are on one level in {missed:.1%} of campaigns and hide the other"
-    return Line(text, figure, seed, 1 - missed - slack(runs, missed), 1.0, limit=limit)
+    return Line(text, figure, seed, 1 - missed - errors(runs, missed), 1.0, limit=limit)
 
 
 def _of_next(luck: Luck, draws: int, text: str, figure: float, seed: int, runs: int) -> Line:
     if not luck.levels:
-        return Line(text, figure, seed, LOW - slack(runs), HIGH + slack(runs))
+        return Line(text, figure, seed, LOW - errors(runs), HIGH + errors(runs))
     low = min(LOW, 1 - luck.unseen(draws))
     limit = "an interval that holds all levels covers every draw"
     if low < LOW:
         limit = f"draws on one level hide the other, so {low:.1%} is the most to ask"
-    return Line(text, figure, seed, low - slack(runs, 1 - low), 1.0, limit=limit)
+    return Line(text, figure, seed, low - errors(runs, 1 - low), 1.0, limit=limit)
 
 
 @dataclass(frozen=True)
@@ -241,176 +248,162 @@ AT_THE_EDGE = (
 )
 
 
-def until_enough(logs: Floats, least: int, most: int) -> tuple[int, list[DrawsFinding]]:
-    """The draws that a campaign with looks makes, and its findings."""
-    for draws in looks(least, most):
-        found = decided(logs[:, :draws], least, most)
-        if all((each.prospect or 0.0) <= LEAST_PROSPECT for each in found):
-            break
-    return draws, found
-
-
+@proof.question(
+    f"False words of {TESTS} tests at the threshold; asked: at most 5 %, and two errors",
+    AT_THE_EDGE,
+    VARIABILITIES,
+    ((4, 4), (6, 6), (12, 12), (4, 12)),
+)
 def false_words(
-    runs: int, ends: Sequence[tuple[int, int]] = ((4, 4), (6, 6), (12, 12), (4, 12))
+    runs: int, case: Wrong, variability: float, ends: tuple[int, int]
 ) -> Iterator[Line]:
     """False words of campaigns of three tests whose true ratios lie at the threshold."""
-    for case, variability, (least, most) in itertools.product(AT_THE_EDGE, VARIABILITIES, ends):
-        seed, chance = generator("false words", case.luck.name, variability, least, most)
-        differ = alike = 0
-        number = runs // 2
-        for _ in range(number):
-            logs = campaign(
-                case.luck.noise,
-                variability,
-                most,
-                EDGE,
-                chance,
-                answers=TESTS,
-                shared=case.shared,
-            )
-            _, found = until_enough(logs, least, most)
-            differ += any(each.verdict in ("better", "worse") for each in found)
-            alike += any(each.verdict == "no meaningful difference" for each in found)
-        made = f"{least}" if least == most else f"{least} to {most}"
-        text = f"{case.luck.name}, {variability:.0%}, {made} draws"
-        high, limit = case.bound(least), ""
-        if high > 0.05:
-            seen = max(least, draws_near(TESTS))
-            limit = f"{seen} draws are all on the frequent level in {case.deceiving**seen:.1%}"
-        high += slack(number, high)
-        yield Line(f"{text}: false difference", differ / number, seed, high=high, limit=limit)
-        yield Line(f"{text}: false equivalence", alike / number, seed, high=high, limit=limit)
+    luck, (least, most), number = case.luck, ends, runs // 2
+
+    def simulate(chance: np.random.Generator) -> tuple[bool, bool]:
+        logs = campaign(
+            luck.noise, variability, most, EDGE, chance, answers=TESTS, shared=case.shared
+        )
+        _, found = looking(logs, least, most)
+        return any(map(differs, found)), any(map(equal, found))
+
+    seed, (different, alike) = means(
+        number, simulate, "false words", luck.name, variability, least, most
+    )
+    high, limit = case.bound(least), ""
+    if high > 0.05:
+        seen = max(least, draws_near(TESTS))
+        limit = f"{seen} draws are all on the frequent level in {case.deceiving**seen:.1%}"
+    high += errors(number, high)
+    made = f"{least}" if least == most else f"{least} to {most}"
+    text = f"{luck.name}, {variability:.0%}, {made} draws"
+    yield Line(f"{text}: false difference", different, seed, high=high, limit=limit)
+    yield Line(f"{text}: false equivalence", alike, seed, high=high, limit=limit)
 
 
-#: The draws that Student's test needs alone, for an error of 5 % (issue of campaigns).
-STUDENT_ALONE = {0.02: (2, 3, 4, 4), 0.05: (2, 3, 11, 14), 0.10: (3, 4, 39, 46)}
-EFFECTS = (2.0, 1.3, 1.1, 1.0)
+def looking(logs: Floats, least: int, most: int) -> tuple[int, list[DrawsFinding]]:
+    """The draws that a campaign with looks makes, and its findings."""
+    return until_enough(looks(least, most), lambda at: decided(logs[:, :at], least, most))
 
 
-def power(runs: int) -> Iterator[Line]:
+#: The draws that Student's test needs alone, for an error of 5 %, by variability and effect.
+STUDENT_ALONE = {
+    0.02: {2.0: 2, 1.3: 3, 1.1: 4, 1.0: 4},
+    0.05: {2.0: 2, 1.3: 3, 1.1: 11, 1.0: 14},
+    0.10: {2.0: 3, 1.3: 4, 1.1: 39, 1.0: 46},
+}
+
+
+@proof.question("Draws of one answer for a power of 80 %", VARIABILITIES, (2.0, 1.3, 1.1, 1.0))
+def power(runs: int, variability: float, effect: float) -> Iterator[Line]:
     """The draws that one answer needs for a power of 80 %, and the power of so many."""
-    for variability, plain in STUDENT_ALONE.items():
-        for effect, alone in zip(EFFECTS, plain, strict=True):
-            draws = draws_needed(effect, variability, threshold=THRESHOLD)
-            assert draws is not None
-            seed, chance = generator("power of draws", effect, variability)
-            number = runs // 4
-            right = 0
-            for _ in range(number):
-                logs = campaign(normal, variability, draws, math.log(effect), chance)
-                (found,) = decided(logs, draws, draws)
-                right += found.verdict == ("better" if effect > 1 else "no meaningful difference")
-            text = f"x{effect:g}, {variability:.0%}"
-            yield Line(
-                f"{text}: draws needed (Student's test alone: {alone})",
-                draws,
-                seed,
-                4,
-                max(5, math.ceil(1.3 * alone)),
-                unit="draws",
-            )
-            low = 0.8 - slack(number, 0.2)
-            yield Line(f"{text}: right with so many", right / number, seed, low)
+    draws = draws_needed(effect, variability, threshold=THRESHOLD)
+    assert draws is not None
+    is_right = differs if effect > 1 else equal
+
+    def simulate(chance: np.random.Generator) -> bool:
+        logs = campaign(normal, variability, draws, math.log(effect), chance)
+        return is_right(decided(logs, draws, draws)[0])
+
+    seed, right = means(runs // 4, simulate, "power of draws", effect, variability)
+    alone = STUDENT_ALONE[variability][effect]
+    most = max(5, math.ceil(1.3 * alone))
+    text = f"x{effect:g}, {variability:.0%}"
+    needed = f"{text}: draws needed (Student's test alone: {alone})"
+    yield Line(needed, draws, seed, 4, most, unit="draws")
+    yield Line(f"{text}: right with so many", right, seed, 0.8 - errors(runs // 4, 0.2))
 
 
-def stopping(runs: int) -> Iterator[Line]:
-    """The draws that campaigns of 4 to 12 draws make on average, with three tests."""
-    for effect, variability, most in (
+@proof.question(
+    f"Draws of campaigns of {TESTS} tests that stop when settled",
+    (
         *((2.0, each, 6.0) for each in VARIABILITIES),
         *((1.3, each, 8.0) for each in VARIABILITIES),
         (1.1, 0.02, 9.0),
         (1.0, 0.02, 9.0),
         (1.0, 0.05, 12.0),
-    ):
-        seed, chance = generator("stopping draws", effect, variability)
-        made = [
-            until_enough(
-                campaign(normal, variability, 12, math.log(effect), chance, answers=TESTS), 4, 12
-            )
-            for _ in range(runs // 8)
-        ]
-        settled = sum(f.verdict != "inconclusive" for _, found in made for f in found)
-        share = settled / len(made) / TESTS
-        text = (
-            f"x{effect:g}, {variability:.0%}, 4 to 12 draws: made, {share:.0%} of answers settled"
+    ),
+)
+def stopping(runs: int, case: tuple[float, float, float]) -> Iterator[Line]:
+    """The draws that campaigns of 4 to 12 draws make on average, with three tests."""
+    effect, variability, most = case
+
+    def simulate(chance: np.random.Generator) -> tuple[float, int]:
+        logs = campaign(normal, variability, 12, math.log(effect), chance, answers=TESTS)
+        draws, found = looking(logs, 4, 12)
+        return sum(each.verdict != "inconclusive" for each in found) / TESTS, draws
+
+    seed, (settled, draws) = means(runs // 8, simulate, "stopping draws", effect, variability)
+    text = f"x{effect:g}, {variability:.0%}, 4 to 12 draws: made, {settled:.0%} of answers settled"
+    yield Line(text, round(draws, 1), seed, 4, most, unit="draws")
+
+
+@proof.question(
+    "A new draw against those before; asked: at most 5 % false alarms",
+    (*LUCKS[:2], TWO_LEVELS, HEAVY, OUTLYING),
+    (4, 6, 12, 30),
+)
+def false_alarms(runs: int, luck: Luck, before: int) -> Iterator[Line]:
+    """False alarms of three tests' newest draws."""
+
+    def is_alarm(chance: np.random.Generator) -> bool:
+        logs = campaign(
+            luck.noise, 0.05, before + 1, 0.0, chance, answers=TESTS, shared=bool(luck.levels)
         )
-        average = float(np.mean([draws for draws, _ in made]))
-        yield Line(text, round(average, 1), seed, 4, most, unit="draws")
+        return any(has_changed([question(row) for row in logs]))
+
+    seed, alarms = means(runs, is_alarm, "changes", luck.name, before)
+    hidden = sum(share**before * (1 - share) for share in luck.levels)
+    high, limit = max(0.05, hidden + STUDENT), ""
+    if luck == OUTLYING:
+        high, limit = 0.1, "such outliers are as rare as alarms are to be"
+    elif high > 0.05:
+        limit = f"the first draw on another level after {before} on one is a change"
+    text = f"{luck.name}, 5 %, {before} draws before: false alarm"
+    yield Line(text, alarms, seed, high=high + errors(runs, high), limit=limit)
 
 
-def changes(runs: int) -> Iterator[Line]:
-    """False alarms of three tests' newest draws, and the detection of one that changed."""
-    lucks = (*LUCKS[:2], TWO_LEVELS, HEAVY, OUTLYING)
-    for luck, before in itertools.product(lucks, (4, 6, 12, 30)):
-        seed, chance = generator("changes", luck.name, before)
-        alarms = 0
-        for _ in range(runs):
-            logs = campaign(
-                luck.noise, 0.05, before + 1, 0.0, chance, answers=TESTS, shared=bool(luck.levels)
-            )
-            alarms += any(has_changed([question(row) for row in logs]))
-        hidden = sum(share**before * (1 - share) for share in luck.levels)
-        high = max(0.05, hidden + STUDENT)
-        limit = ""
-        if luck == OUTLYING:
-            high, limit = 0.1, "such outliers are as rare as alarms are to be"
-        elif high > 0.05:
-            limit = f"the first draw on another level after {before} on one is a change"
-        text = f"{luck.name}, 5 %, {before} draws before: false alarm"
-        yield Line(text, alarms / runs, seed, high=high + slack(runs, high), limit=limit)
-    for variability, change, before, low in (
-        (0.02, 0.2, 6, 0.88),
-        (0.02, 0.1, 12, 0.6),
-        (0.02, 0.1, 30, 0.85),
-        (0.05, 0.2, 30, 0.58),
-    ):
-        seed, chance = generator("detection", variability, change, before)
-        found = 0
-        number = runs // 4
-        for _ in range(number):
-            logs = campaign(normal, variability, before + 1, 0.0, chance, answers=TESTS)
-            logs[0, -1] -= change
-            found += has_changed([question(row) for row in logs])[0] is True
-        text = f"{variability:.0%}, {before} draws before: a change by {change:.0%} is found"
-        yield Line(text, found / number, seed, low)
+@proof.question(
+    "A new draw that changed",
+    ((0.02, 0.2, 6, 0.88), (0.02, 0.1, 12, 0.6), (0.02, 0.1, 30, 0.85), (0.05, 0.2, 30, 0.58)),
+)
+def detection(runs: int, case: tuple[float, float, int, float]) -> Iterator[Line]:
+    """The detection of a change by one of three tests' newest draws."""
+    variability, change, before, low = case
+
+    def is_detected(chance: np.random.Generator) -> bool:
+        logs = campaign(normal, variability, before + 1, 0.0, chance, answers=TESTS)
+        logs[0, -1] -= change
+        return has_changed([question(row) for row in logs])[0] is True
+
+    seed, detected = means(runs // 4, is_detected, "detection", variability, change, before)
+    text = f"{variability:.0%}, {before} draws before: a change by {change:.0%} is found"
+    yield Line(text, detected, seed, low)
 
 
-def over_a_day(runs: int) -> Iterator[Line]:
+@proof.question(
+    "Draws of some hours: the claim is about these hours; a trend is marked", (0.4, 4.0)
+)
+def over_a_day(runs: int, hours: float) -> Iterator[Line]:
     """A ratio that moves by 5 % over the day, and six draws 24 minutes or four hours apart.
 
     A claim over draws names their time, so it has to cover the mean of that time.
     """
-    for hours in (0.4, 4.0):
-        seed, chance = generator("over a day", hours)
-        held = of_day = trends = 0
-        for _ in range(runs):
-            moved = _hours(chance.uniform(0, 24) + hours * np.arange(6))
-            logs = moved + campaign(normal, 0.01, 6, 0.0, chance)[0]
-            (found,) = decided(logs[np.newaxis], 6, 6)
-            held += covers(found.ci95, math.exp(moved.mean()))
-            of_day += covers(found.ci95, 1.0)
-            trends += found.trend is not None
-        text = f"six draws {hours:g} h apart"
-        low = LOW - slack(runs)
-        yield Line(f"{text}: the mean in these {5 * hours:g} h", held / runs, seed, low)
-        limit = "not claimed before draws of four days"
-        yield Line(f"{text}: the mean of the day", of_day / runs, seed, limit=limit)
-        yield Line(f"{text}: marked as a trend", trends / runs, seed)
-    seed, chance = generator("trend")
-    steady = np.linspace(0, 0.1, 12)
-    drawn = (steady + campaign(normal, 0.02, 12, 0.0, chance) for _ in range(runs // 4))
-    marked = sum(decided(logs, 12, 12)[0].trend is not None for logs in drawn)
-    text = "2 %, 12 draws with a trend of 10 %: marked"
-    yield Line(text, marked / (runs // 4), seed, 0.8)
-    for luck, number in itertools.product((*LUCKS[:3], HEAVY), (4, 6, 12)):
-        seed, chance = generator("trends", luck.name, number)
-        marked = 0
-        for _ in range(runs // 2):
-            logs = campaign(luck.noise, 0.05, number, 0.0, chance, answers=TESTS)
-            marked += any(each.trend is not None for each in decided(logs, number, number))
-        text = f"{luck.name}, 5 %, {number} draws without a trend: marked"
-        high = 0.05 + slack(runs // 2)
-        yield Line(text, marked / (runs // 2), seed, high=high)
+
+    def simulate(chance: np.random.Generator) -> tuple[bool, bool, bool]:
+        moved = _hours(chance.uniform(0, 24) + hours * np.arange(6))
+        logs = moved + campaign(normal, 0.01, 6, 0.0, chance)[0]
+        (found,) = decided(logs[np.newaxis], 6, 6)
+        held = covers(found.ci95, math.exp(moved.mean()))
+        return held, covers(found.ci95, 1.0), found.trend is not None
+
+    seed, (held, of_day, trends) = means(runs, simulate, "over a day", hours)
+    text = f"six draws {hours:g} h apart"
+    low = LOW - errors(runs)
+    yield Line(f"{text}: the mean in these {5 * hours:g} h", held, seed, low)
+    limit = "not claimed before draws of four days"
+    yield Line(f"{text}: the mean of the day", of_day, seed, limit=limit)
+    yield Line(f"{text}: marked as a trend", trends, seed)
 
 
 def _hours(hours: NDArray[Any]) -> Floats:
@@ -418,47 +411,73 @@ def _hours(hours: NDArray[Any]) -> Floats:
     return 0.025 * np.sin(2 * math.pi * hours / 24)
 
 
-def bounds(runs: int) -> Iterator[Line]:
+@proof.question("A trend of 10 %; asked: 80 %")
+def trend(runs: int) -> Iterator[Line]:
+    """A trend that is there."""
+
+    def is_marked(chance: np.random.Generator) -> bool:
+        logs = np.linspace(0, 0.1, 12) + campaign(normal, 0.02, 12, 0.0, chance)
+        return decided(logs, 12, 12)[0].trend is not None
+
+    seed, marked = means(runs // 4, is_marked, "trend")
+    yield Line("2 %, 12 draws with a trend of 10 %: marked", marked, seed, 0.8)
+
+
+@proof.question("No trend; asked: marked in at most 5 %", (*LUCKS[:3], HEAVY), DRAWS)
+def no_trend(runs: int, luck: Luck, draws: int) -> Iterator[Line]:
+    """A trend that is not there."""
+
+    def is_marked(chance: np.random.Generator) -> bool:
+        logs = campaign(luck.noise, 0.05, draws, 0.0, chance, answers=TESTS)
+        return any(each.trend is not None for each in decided(logs, draws, draws))
+
+    seed, marked = means(runs // 2, is_marked, "trends", luck.name, draws)
+    text = f"{luck.name}, 5 %, {draws} draws without a trend: marked"
+    yield Line(text, marked, seed, high=0.05 + errors(runs // 2))
+
+
+@proof.question("The bound of the variability; asked: 95 %", DRAWS, (0.003, 0.05))
+def bounds(runs: int, draws: int, error: float) -> Iterator[Line]:
     """How often the bound of the variability holds, and how often its estimate is 0."""
-    for number, error in itertools.product((4, 6, 12), (0.003, 0.05)):
-        seed, chance = generator("bounds", number, error)
-        held = zero = 0
-        for _ in range(runs):
-            logs = chance.normal(0.0, math.hypot(0.055, error), number)
-            asked = DrawsQuestion([Draw(math.exp(log), error) for log in logs], "higher")
-            (found,) = answer_draws([asked], threshold=THRESHOLD, least=number, most=number)
-            held += (found.variability_at_most or 0.0) >= 0.055
-            zero += found.variability == 0
-        text = f"variability 5.5 %, {number} draws whose runs know {error:.1%}"
-        yield Line(f"{text}: bound holds", held / runs, seed, 0.95 - slack(runs))
-        yield Line(f"{text}: estimate is 0 %", zero / runs, seed)
+
+    def simulate(chance: np.random.Generator) -> tuple[bool, bool]:
+        logs = chance.normal(0.0, math.hypot(0.055, error), draws)
+        asked = DrawsQuestion([Draw(math.exp(log), error) for log in logs], "higher")
+        (found,) = answer_draws([asked], threshold=THRESHOLD, least=draws, most=draws)
+        return (found.variability_at_most or 0.0) >= 0.055, found.variability == 0
+
+    seed, (held, zero) = means(runs, simulate, "bounds", draws, error)
+    text = f"variability 5.5 %, {draws} draws whose runs know {error:.1%}"
+    yield Line(f"{text}: bound holds", held, seed, 0.95 - errors(runs))
+    yield Line(f"{text}: estimate is 0 %", zero, seed)
 
 
-#: Stacks, days and runs of a day, and whether their answer is about the placement group.
-POOLS = ((2, 1, 4, False), (4, 1, 2, True), (5, 3, 1, True), (2, 4, 1, False))
-
-
-def pools(runs: int) -> Iterator[Line]:
+@proof.question(
+    "Pools: a draw is a stack and a day, of four stacks or more a stack",
+    # Stacks, days and runs of a day, and whether their answer is about the placement group.
+    ((2, 1, 4, False), (4, 1, 2, True), (5, 3, 1, True), (2, 4, 1, False)),
+)
+def pools(runs: int, pool: tuple[int, int, int, bool]) -> Iterator[Line]:
     """Pools of stacks that differ by 5 %, days of a stack by 2 %, and runs of a day by 1 %."""
-    for stacks, days, each, is_of_group in POOLS:
-        seed, chance = generator("pools", stacks, days, each)
-        held = words = 0
-        for _ in range(runs // 4):
-            of_stack = chance.normal(0.0, 0.05, (stacks, 1, 1))
-            of_day = chance.normal(0.0, 0.02, (stacks, days, 1))
-            logs = of_stack + of_day + chance.normal(0.0, 0.01, (stacks, days, each))
-            pooled = draws_of_runs(list(_runs(logs)))
-            means = [math.log(draw.verdicts[0].ratio or 1.0) for draw in pooled]
-            number = len(means)
-            (found,) = decided(np.array([means]), number, number)
-            # Of few stacks, the answer is about these.
-            truth = 1.0 if is_of_group or number < 4 else math.exp(float(of_stack.mean()))
-            held += covers(found.ci95, truth)
-            words += found.verdict in ("better", "worse")
-        text = f"{stacks} stacks, {days} days, {each} runs a day"
-        number = runs // 4
-        yield Line(f"{text}: what is claimed", held / number, seed, LOW - slack(number))
-        yield Line(f"{text}: false words", words / number, seed, high=0.05 + slack(number))
+    stacks, days, each, is_of_group = pool
+
+    def simulate(chance: np.random.Generator) -> tuple[bool, bool]:
+        of_stack = chance.normal(0.0, 0.05, (stacks, 1, 1))
+        of_day = chance.normal(0.0, 0.02, (stacks, days, 1))
+        logs = of_stack + of_day + chance.normal(0.0, 0.01, (stacks, days, each))
+        pooled = draws_of_runs(list(_runs(logs)))
+        ratios = [math.log(draw.verdicts[0].ratio or 1.0) for draw in pooled]
+        number = len(ratios)
+        (found,) = decided(np.array([ratios]), number, number)
+        # Of few stacks, the answer is about these.
+        truth = 1.0 if is_of_group or number < 4 else math.exp(float(of_stack.mean()))
+        return covers(found.ci95, truth), differs(found)
+
+    number = runs // 4
+    seed, (held, words) = means(number, simulate, "pools", stacks, days, each)
+    text = f"{stacks} stacks, {days} days, {each} runs a day"
+    yield Line(f"{text}: what is claimed", held, seed, LOW - errors(number))
+    yield Line(f"{text}: false words", words, seed, high=0.05 + errors(number))
 
 
 def _runs(logs: Floats) -> Iterator[RunOnNodes]:
@@ -472,49 +491,24 @@ def _runs(logs: Floats) -> Iterator[RunOnNodes]:
         yield RunOnNodes(name, [verdict], frozenset([name]), str(stack), at)
 
 
-#: The pairs of nodes of the tiers.
-TIERS = (1, 4, 16)
-
-
-def sweeps(runs: int) -> Iterator[Line]:
+@proof.question("Sweeps over nodes: coverage of a tier's efficiency", (2, 3, 4))
+def sweeps(runs: int, of_each: int) -> Iterator[Line]:
     """The efficiency of tiers of a sweep whose pairs differ by 5 % and whose runs by 1 %."""
-    for of_each in (2, 3, 4):
-        seed, chance = generator("sweeps", of_each)
-        held = np.zeros(len(TIERS) - 1)
-        for _ in range(runs):
-            logs: dict[str | int, list[float]] = {}
-            for pairs in TIERS:
-                luck = chance.normal(0.0, 0.05 / math.sqrt(pairs), of_each)
-                logs[pairs] = list(luck + chance.normal(0.0, 0.01, of_each))
-            for place, pairs in enumerate(TIERS[1:]):
-                found = against_first(logs, pairs, alike=False)
-                held[place] += found is not None and covers(found.interval(0.95), 1.0)
-        for pairs, figure in zip(TIERS[1:], held / runs, strict=True):
-            text = f"{of_each} runs, {pairs} pairs against 1"
-            yield Line(text, figure, seed, 0.92 - slack(runs))
+    first, *others = tiers = (1, 4, 16)
 
+    def simulate(chance: np.random.Generator) -> list[bool]:
+        logs: dict[str | int, list[float]] = {}
+        for pairs in tiers:
+            luck = chance.normal(0.0, 0.05 / math.sqrt(pairs), of_each)
+            logs[pairs] = list(luck + chance.normal(0.0, 0.01, of_each))
+        found = [against_first(logs, pairs, alike=False) for pairs in others]
+        return [each is not None and covers(each.interval(0.95), 1.0) for each in found]
 
-def report(runs: int) -> Iterator[str | Line]:
-    """The titles and the lines of the report."""
-    yield "Coverage of the 95 % intervals; asked: 93 to 97 %, and two standard errors"
-    yield from coverage(runs)
-    yield f"False words of {TESTS} tests at the threshold; asked: at most 5 %, and two errors"
-    yield from false_words(runs)
-    yield "Draws of one answer for a power of 80 %"
-    yield from power(runs)
-    yield f"Draws of campaigns of {TESTS} tests that stop when settled"
-    yield from stopping(runs)
-    yield "A new draw against those before; asked: at most 5 % false alarms"
-    yield from changes(runs)
-    yield "Draws of some hours: the claim is about these hours; a trend is marked"
-    yield from over_a_day(runs)
-    yield "The bound of the variability; asked: 95 %"
-    yield from bounds(runs)
-    yield "Pools: a draw is a stack and a day, of four stacks or more a stack"
-    yield from pools(runs)
-    yield "Sweeps over nodes: coverage of a tier's efficiency"
-    yield from sweeps(runs)
+    seed, held = means(runs, simulate, "sweeps", of_each)
+    for pairs, figure in zip(others, held, strict=True):
+        text = f"{of_each} runs, {pairs} pairs against {first}"
+        yield Line(text, figure, seed, 0.92 - errors(runs))
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, report, runs=RUNS))
+    sys.exit(proof.main(__doc__, runs=RUNS))
