@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cfnlint.conditions import UnknownSatisfisfaction
 from cfnlint.template import Template
 
 Scenario = Mapping[str, bool]
@@ -152,28 +151,6 @@ def possible(
         part = pick(held if within is None else held.get(within), *names)
         for scenario in scenarios(cfn, part, given=[resource]):
             yield logical_id, resolved(part, scenario), scenario
-
-
-def possible_values(cfn: Template, value: Any, scenario: Scenario) -> set[str] | None:
-    """The possible values of a value in a scenario: itself, or what its parameter allows.
-
-    Returns:
-        None if they are unknown.
-    """
-    if isinstance(value, str | int):
-        return {str(value)}
-    name = value.get("Ref") if isinstance(value, dict) else None
-    allowed = parameters(cfn).get(str(name), {}).get("AllowedValues")
-    if not isinstance(allowed, list):
-        return None
-    return {str(each) for each in allowed if _can_be(cfn, str(name), str(each), scenario)}
-
-
-def _can_be(cfn: Template, parameter: str, value: str, scenario: Scenario) -> bool:
-    try:
-        return bool(cfn.conditions.satisfiable(dict(scenario), {parameter: value}))
-    except UnknownSatisfisfaction:
-        return True
 
 
 def largest(cfn: Template, value: Any) -> float | None:

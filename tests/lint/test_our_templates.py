@@ -15,29 +15,8 @@ DEFINITION = "statemachine/benchmark.asl.yaml"
 ACCESS = "templates/access.yaml"
 BENCHMARK = "templates/benchmark.yaml"
 CLUSTER = "templates/cluster.yaml"
-NODES = "templates/nodegroup.yaml"
-PLACEMENT = "templates/placement.yaml"
 #: The rule, the template it reads, the file to break, the pattern to replace there, and by what.
 BREAKAGES = [
-    ("SpreadLevelNeedsSpread", PLACEMENT, PLACEMENT, r"\[IsSpread, ", "[HasGroup, "),
-    ("PartitionCountNeedsPartition", PLACEMENT, PLACEMENT, r"\[IsPartition, ", "[IsSpread, "),
-    (
-        "GroupNameOrGroupId",
-        NODES,
-        NODES,
-        r"GroupName: !If \[NamesGroupById, !Ref AWS::NoValue, (!Ref \w+)\]",
-        r"GroupName: \1",
-    ),
-    (
-        "SeveralSubnetsInPlacementGroup",
-        NODES,
-        NODES,
-        r"\[!Select \[0, !Ref SubnetIds\]\]",
-        "[!Select [0, !Ref SubnetIds], x]",
-    ),
-    ("InstanceTypeInOnePlace", NODES, NODES, r" +InstanceType: !Ref .*\n", ""),
-    ("DiskOrAccessBesideLaunchTemplate", NODES, NODES, r"AmiType: !Ref.*", "DiskSize: 20"),
-    ("RefusedInLaunchTemplate", NODES, NODES, r"AssociatePublicIpAddress:.*", "SubnetId: x"),
     ("StarsHaveReasons", BENCHMARK, BENCHMARK, r"(?m)^\s*#.*\n", ""),
     ("PermissionsBoundary", BENCHMARK, BENCHMARK, r" +PermissionsBoundary:.*\n", ""),
     ("TrustNamesTheAccount", BENCHMARK, BENCHMARK, r'StringEquals: { "aws:SourceAccount.*', ""),

@@ -378,6 +378,15 @@ class TestArms:
         data = template["Resources"]["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
         assert known.resolve({"Placement": data["Placement"]}).get("Placement") == placement
 
+    def test_nodes_of_a_placement_group_start_in_one_subnet(self):
+        """A cluster group lies in one zone. The others fail at an upgrade, if not before."""
+        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
+        given = {"PlacementGroup": "mine", "SubnetIds": ["one", "other"]}
+        known = resolver(template, {**dict.fromkeys(template["Parameters"], ""), **given})
+        known.evaluate_conditions()
+        for group in resources(template, "AWS::EKS::Nodegroup").values():
+            assert known.resolve(group["Properties"]["Subnets"]) == ["one"]
+
     @pytest.mark.parametrize(
         ("given", "made", "told"),
         [
