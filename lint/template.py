@@ -1,4 +1,4 @@
-"""Read a template as CloudFormation does: resolve its conditions and its values."""
+"""Read a template: its resources, references, conditions and comments."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from cfnlint.template import Template
 Scenario = Mapping[str, bool]
 #: A place in a template: the path of keys and indices to it.
 Place = list[str | int]
-
-#: Marks a value that `AWS::NoValue` removes.
-REMOVED = object()
 
 
 def resources(cfn: Template, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -28,16 +25,6 @@ def properties(resource: Mapping[str, Any]) -> dict[str, Any]:
     """A resource's properties. Empty if they are missing or malformed."""
     found = resource.get("Properties")
     return found if isinstance(found, dict) else {}
-
-
-def parameters(cfn: Template) -> dict[str, dict[str, Any]]:
-    """The template's well-formed parameters."""
-    found = cfn.template.get("Parameters")
-    return {
-        name: parameter
-        for name, parameter in (found if isinstance(found, dict) else {}).items()
-        if isinstance(parameter, dict)
-    }
 
 
 def walk(value: Any, place: Place | None = None) -> Iterator[tuple[Place, Any]]:
@@ -72,13 +59,6 @@ def referred(value: Any) -> set[str]:
     return found
 
 
-def pick(value: Any, *names: str) -> Any:
-    """Only these properties of an object, or all of them if the object itself is conditional."""
-    if not isinstance(value, dict) or "Fn::If" in value:
-        return value
-    return {name: value[name] for name in names if name in value}
-
-
 def _conditions(value: Any) -> set[str]:
     return {
         inner["Fn::If"][0]
@@ -109,61 +89,6 @@ def scenarios(
             wanted[resource["Condition"]] = {True}
     found = list(cfn.conditions.build_scenarios(wanted)) if wanted else [{}]
     yield from found
-
-
-def resolve(value: Any, scenario: Scenario) -> Any:
-    """Resolve a value's conditions in a scenario. Returns `REMOVED` if nothing is left of it."""
-    if isinstance(value, dict):
-        chosen = value.get("Fn::If")
-        if isinstance(chosen, list) and len(chosen) == 3 and chosen[0] in scenario:
-            return resolve(chosen[1] if scenario[chosen[0]] else chosen[2], scenario)
-        if value.get("Ref") == "AWS::NoValue":
-            return REMOVED
-        kept = {key: resolve(entry, scenario) for key, entry in value.items()}
-        return {key: entry for key, entry in kept.items() if entry is not REMOVED}
-    if isinstance(value, list):
-        return [entry for entry in (resolve(e, scenario) for e in value) if entry is not REMOVED]
-    return value
-
-
-def resolved(value: Any, scenario: Scenario) -> dict[str, Any]:
-    """Resolve an object in a scenario. Returns {} if it is not an object or is removed."""
-    found = resolve(value, scenario)
-    return found if isinstance(found, dict) else {}
-
-
-def possible(
-    cfn: Template, kind: str, *names: str, within: str | None = None
-) -> Iterator[tuple[str, dict[str, Any], Scenario]]:
-    """All resources of a type, in each of their scenarios.
-
-    Args:
-        cfn: the template.
-        kind: the type.
-        names: the properties to resolve. The number of scenarios grows with them.
-        within: the property that contains these, if they are not the resource's own.
-
-    Yields:
-        Logical id, the properties in a scenario, and the scenario.
-    """
-    for logical_id, resource in resources(cfn, kind):
-        held = properties(resource)
-        part = pick(held if within is None else held.get(within), *names)
-        for scenario in scenarios(cfn, part, given=[resource]):
-            yield logical_id, resolved(part, scenario), scenario
-
-
-def largest(cfn: Template, value: Any) -> float | None:
-    """The largest possible number. Infinite for an unbounded parameter, None if unknown."""
-    if isinstance(value, int | str):
-        return float(value) if str(value).isdecimal() else None
-    parameter = parameters(cfn).get(str(value.get("Ref"))) if isinstance(value, dict) else None
-    if parameter is None:
-        return None
-    if isinstance(parameter.get("AllowedValues"), list):
-        numbers = [str(each) for each in parameter["AllowedValues"] if str(each).isdecimal()]
-        return max(map(float, numbers), default=None)
-    return float(parameter.get("MaxValue", "inf"))
 
 
 def source_lines(cfn: Template) -> list[str] | None:

@@ -27,7 +27,7 @@ from statelint.problem import ProblemType
 
 from lab.aws.cloudformation.intrinsics import Resolver
 from lint.rules.state_machines import Machine, machines
-from lint.template import Scenario, parameters, properties, scenarios, walk
+from lint.template import Scenario, properties, scenarios, walk
 
 SETTINGS = Path("lint/judges.yaml")
 _read = yaml.safe_load(SETTINGS.read_text("utf-8"))
@@ -105,7 +105,8 @@ def _resolver(cfn: Template, scenario: Scenario) -> Resolver:
         return str(cfn.template["Resources"].get(name, {}).get("Type", name))
 
     def reference(name: str) -> Any:
-        return example(kind(name), parameters(cfn).get(name, {}).get("AllowedValues", [name])[0])
+        parameter = cfn.template.get("Parameters", {}).get(name, {})
+        return example(kind(name), parameter.get("AllowedValues", [name])[0])
 
     def attribute(name: str, attribute: str) -> Any:
         return example(kind(name) + attribute, name)

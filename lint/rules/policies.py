@@ -1,4 +1,4 @@
-"""Permissions: a wildcard needs a comment with a reason, a role needs a permissions boundary."""
+"""Permissions: who may do what, and for whom."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ from lint.template import (
     Place,
     is_commented,
     line_of,
-    parameters,
-    pick,
     properties,
-    referred,
-    resolved,
     resources,
-    scenarios,
     source_lines,
     walk,
 )
@@ -26,7 +21,6 @@ from lint.template import (
 LEAST_PRIVILEGE = (
     "https://docs.aws.amazon.com/IAM/latest/UserGuide/best-practices.html#grant-least-privilege"
 )
-BOUNDARIES = "https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html"
 
 
 def allowing_statements(cfn: Template) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -76,35 +70,6 @@ class StarsHaveReasons(Rule):
         if first is None or last is None:
             return False
         return is_commented(lines, first, max(first, last))
-
-
-class PermissionsBoundary(Rule):
-    id = "W9102"
-    shortdesc = "A role takes the permissions boundary of the parameter"
-    description = (
-        "Accounts that delegate IAM refuse roles without their boundary, so every role's "
-        "PermissionsBoundary refers to a parameter. A function without Role gets one from SAM, "
-        "which needs the boundary just so."
-    )
-    source_url = BOUNDARIES
-
-    def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:
-        for kind, made in (
-            ("AWS::IAM::Role", True),
-            ("AWS::Serverless::Function", False),
-            ("AWS::Serverless::StateMachine", False),
-        ):
-            for logical_id, resource in resources(cfn, kind):
-                found = properties(resource)
-                if not made and "Role" in found:
-                    continue
-                if not referred(found.get("PermissionsBoundary")) & parameters(cfn).keys():
-                    yield (
-                        ["Resources", logical_id, "Properties"],
-                        f"PermissionsBoundary of {logical_id} refers to no parameter; add "
-                        "PermissionsBoundary: !If [HasBoundary, !Ref PermissionsBoundaryArn, "
-                        "!Ref AWS::NoValue]",
-                    )
 
 
 #: Services that name the account for which they assume a role, and where they say so.
@@ -203,14 +168,3 @@ def _is_denied(cfn: Template, statement: Place) -> bool:
         and "lambda:SourceFunctionArn" in (other.get("Condition") or {}).get("ArnLike", {})
         for _, other in walk(policy, [])
     )
-
-
-def names_own_role(cfn: Template, resource: dict[str, Any]) -> set[str]:
-    """The roles of the same template that a resource uses, in any scenario."""
-    part = pick(properties(resource), "Role")
-    roles = {name for name, _ in resources(cfn, "AWS::IAM::Role")}
-    return {
-        name
-        for scenario in scenarios(cfn, part, given=[resource])
-        for name in referred(resolved(part, scenario)) & roles
-    }

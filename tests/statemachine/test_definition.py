@@ -1,6 +1,6 @@
-"""Properties of the definition that the lint rules E92xx do not check.
+"""Properties of the definitions.
 
-Those rules check targets, errors and permissions.
+statelint checks fields and targets, the lint rule E9205 permissions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ import re
 import pytest
 import yaml
 
-from tests.statemachine.definition import CAMPAIGN, DEFINITION, ROOT, definition, states
+from tests.statemachine.definition import (
+    CAMPAIGN,
+    DEFINITION,
+    ROOT,
+    definition,
+    placeholders,
+    states,
+)
 from tests.templates.cloudformation import load
 
 MACHINE = definition()
@@ -24,13 +31,70 @@ TASKS = [
 INVOCATIONS = [task for task in TASKS if task[2]["Resource"].endswith(":lambda:invoke")]
 
 
+#: Failures of an invocation that pass by themselves: Lambda is busy, or lost the call, the process
+#: of the function ended, or it took too long. Lambda.Unknown is documented for the last two.
+PASSING = {
+    *("Lambda.AWSLambdaException", "Lambda.ClientExecutionTimeoutException"),
+    *("Lambda.EC2ThrottledException", "Lambda.EC2UnexpectedException"),
+    *("Lambda.ResourceConflictException", "Lambda.ResourceNotReadyException"),
+    *("Lambda.SdkClientException", "Lambda.ServiceException", "Lambda.TooManyRequestsException"),
+    *("Runtime.ExitError", "Runtime.OutOfMemory"),
+    *("Lambda.Unknown", "Sandbox.Timedout", "States.Timeout"),
+}
+
+
 def test_all_retries_of_functions_are_the_same_and_of_what_passes_by_itself():
-    """A lint rule (E9206) checks the names of Lambda's errors."""
+    """States.TaskFailed and States.ALL would also retry a mistake of the user."""
     (same,) = {yaml.safe_dump(state["Retry"]) for _, _, state in INVOCATIONS}
     retriers = yaml.safe_load(same)
-    ours = {error for retrier in retriers for error in retrier["ErrorEquals"] if "." not in error}
-    assert ours == {"AwsUnavailable", "ClusterUnreachable", "Throttled"}
+    retried = {error for retrier in retriers for error in retrier["ErrorEquals"]}
+    assert retried == PASSING | {"AwsUnavailable", "ClusterUnreachable", "Throttled"}
     assert all(retrier["JitterStrategy"] == "FULL" for retrier in retriers)
+    assert all(retrier["MaxAttempts"] > 0 for retrier in retriers)
+
+
+def test_every_error_that_a_state_retries_or_catches_is_raised_by_somebody():
+    """Step Functions compares class names, so a base class or a renamed class never matches."""
+    sources = [path.read_text() for path in (ROOT / "functions").rglob("*.py")]
+    raised = {
+        name for text in sources for name in re.findall(r"(?m)^\s*raise (?:\w+\.)*(\w+)", text)
+    }
+    of_states = {"States.ALL", "States.ExceedToleratedFailureThreshold", "States.ItemReaderFailed"}
+    for path in FILES.values():
+        for name, state in states(definition(path=path)):
+            for handler in (*state.get("Retry", []), *state.get("Catch", [])):
+                known = raised | PASSING | of_states
+                if "states:startExecution" in state.get("Resource", ""):
+                    known |= {e for e in handler["ErrorEquals"] if e.startswith("StepFunctions.")}
+                assert set(handler["ErrorEquals"]) <= known, name
+
+
+@pytest.mark.parametrize(("_", "name", "state"), TASKS, ids=[name for _, name, _ in TASKS])
+def test_a_task_ends_and_is_retried_and_all_its_errors_are_caught(_, name, state):
+    assert {"TimeoutSeconds", "TimeoutSecondsPath"} & state.keys()
+    assert state["Retry"]
+    # Whoever holds a token decides with which error the state fails.
+    if not state["Resource"].endswith(".waitForTaskToken"):
+        assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"]
+
+
+def test_a_map_catches_everything_and_a_choice_has_a_default():
+    for path in FILES.values():
+        for name, state in states(definition(path=path)):
+            if state["Type"] in ("Map", "Parallel"):
+                assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"], name
+            assert state["Type"] != "Choice" or "Default" in state, name
+
+
+def test_the_template_substitutes_exactly_what_a_definition_asks_for():
+    for template, path in FILES.items():
+        resources = load(ROOT / "templates" / template)["Resources"].values()
+        (declared,) = (
+            resource["Properties"]["DefinitionSubstitutions"].keys()
+            for resource in resources
+            if resource["Type"] == "AWS::Serverless::StateMachine"
+        )
+        assert declared == placeholders(path)
 
 
 @pytest.mark.parametrize(("_", "name", "state"), TASKS, ids=[name for _, name, _ in TASKS])
@@ -74,7 +138,3 @@ def test_items_run_one_after_the_other_and_only_giving_up_ends_the_map():
 def test_the_map_has_a_label_that_step_functions_takes():
     """At most 40 characters, all allowed in an ARN (Step Functions developer guide)."""
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", MACHINE["States"]["Measure"]["Label"])
-
-
-def test_no_partition_is_written_out():
-    assert not [path for path in FILES.values() if "arn:aws" in path.read_text()]

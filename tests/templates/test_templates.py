@@ -1,6 +1,7 @@
 """The templates fit together and follow the design.
 
-Rules for any template are lint rules (lint/). These tests are for ours only.
+The rules of lint/ judge policies. What EC2 and EKS refuse, the emulated ones refuse too when
+tests/lab_aws deploys these templates.
 """
 
 from __future__ import annotations
@@ -60,9 +61,35 @@ def needed(needs, name):
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=ids(TEMPLATES))
-def test_every_output_is_described(path):
+def test_every_parameter_and_output_is_described_and_no_output_is_exported(path):
+    """An export that another stack imports can be neither changed nor deleted."""
+    for name, parameter in LOADED[path]["Parameters"].items():
+        assert parameter.get("Description"), name
     for name, output in LOADED[path].get("Outputs", {}).items():
         assert output.get("Description"), name
+        assert "Export" not in output, name
+
+
+@pytest.mark.parametrize("folder", ["templates", "statemachine", "docs/ci", "."])
+def test_no_partition_is_written_out(folder):
+    """`arn:aws:` is wrong in China and GovCloud."""
+    paths = [path for path in (ROOT / folder).glob("*.yaml") if not path.name.startswith(".")]
+    assert paths
+    assert not [path for path in paths if re.search(r"\barn:aws[a-z-]*:", path.read_text())]
+
+
+def test_every_custom_resource_waits_longer_than_its_function_runs():
+    """CloudFormation waits an hour for a function that died, unless it is told otherwise."""
+    timeouts = {
+        (path, name): properties["Timeout"]
+        for path, name, properties in (each.values for each in functions())
+    }
+    for path, template in LOADED.items():
+        for name, resource in template["Resources"].items():
+            if resource["Type"].startswith("Custom::"):
+                properties = resource["Properties"]
+                own, _ = properties["ServiceToken"].get("Fn::GetAtt", (None, None))
+                assert properties["ServiceTimeout"] > timeouts.get((path, own), 0), name
 
 
 class TestNestedStacks:
@@ -142,6 +169,13 @@ class TestRoot:
     def test_every_parameter_does_something(self):
         working = {k: ROOT_TEMPLATE[k] for k in ("Resources", "Conditions", "Outputs")}
         assert set(ROOT_TEMPLATE["Parameters"]) - references(working) == set()
+
+    def test_every_parameter_takes_only_what_makes_sense(self):
+        constraints = {"AllowedValues", "AllowedPattern", "MinValue", "MaxValue"}
+        for name, parameter in ROOT_TEMPLATE["Parameters"].items():
+            assert "AWS::" in parameter["Type"] or constraints & parameter.keys(), name
+            explained = "ConstraintDescription" in parameter
+            assert explained or "AllowedPattern" not in parameter, "the console shows the pattern"
 
     def test_every_parameter_is_labelled_and_in_one_group_of_the_form(self):
         interface = ROOT_TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]
@@ -483,6 +517,14 @@ def test_results_are_refused_to_whoever_asks_without_tls():
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
+@pytest.mark.parametrize("properties", every("AWS::IAM::Role"))
+def test_every_role_takes_the_permissions_boundary(properties):
+    """Accounts that delegate IAM refuse roles without theirs."""
+    assert properties["PermissionsBoundary"] == {
+        "Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]
+    }
+
+
 def functions():
     for path, template in LOADED.items():
         shared = template.get("Globals", {}).get("Function", {})
@@ -492,8 +534,23 @@ def functions():
             )
 
 
+def test_every_function_has_a_role_of_its_own():
+    """Functions that share a role have each other's rights."""
+    roles = [
+        (path, properties["Role"]["Fn::GetAtt"][0])
+        for path, _, properties in (each.values for each in functions())
+    ]
+    assert len(set(roles)) == len(roles)
+    assert all(role in resources(LOADED[path], "AWS::IAM::Role") for path, role in roles)
+
+
 @pytest.mark.parametrize(("path", "name", "properties"), list(functions()))
 class TestFunctions:
+    def test_it_logs_to_a_log_group_of_its_template(self, path, name, properties):
+        """Lambda makes one without retention, which stays when the stack is deleted."""
+        group = properties["LoggingConfig"]["LogGroup"]["Ref"]
+        assert group in resources(LOADED[path], "AWS::Logs::LogGroup")
+
     def test_its_handler_exists_and_is_thin(self, path, name, properties):
         module, _, function = properties["Handler"].rpartition(".")
         code = (path.parent / properties["CodeUri"]).resolve()
