@@ -291,6 +291,10 @@ def test_a_stack_of_an_earlier_stacks_name_has_a_cluster_of_another_name():
     assert STACK_NAME_CHARACTERS + added <= LONGEST_NAMES["AWS::EKS::Cluster", "Name"]
 
 
+#: EC2 refuses each of these with another strategy than its own.
+OF_OTHERS = {"SpreadLevel": "rack", "PartitionCount": "2"}
+
+
 class TestArms:
     def test_both_are_one_template_and_differ_only_in_what_is_compared(self):
         treatment, baseline = NESTED["TreatmentNodes"], NESTED["BaselineNodes"]
@@ -425,6 +429,17 @@ class TestArms:
         ("given", "made", "told"),
         [
             ({"Strategy": "precision-time"}, {"Strategy": "precision-time"}, "new"),
+            ({"Strategy": "cluster", **OF_OTHERS}, {"Strategy": "cluster"}, "new"),
+            (
+                {"Strategy": "spread", **OF_OTHERS},
+                {"Strategy": "spread", "SpreadLevel": "rack"},
+                "new",
+            ),
+            (
+                {"Strategy": "partition", **OF_OTHERS},
+                {"Strategy": "partition", "PartitionCount": "2"},
+                "new",
+            ),
             (
                 {"Strategy": "cluster", "ParentGroupId": "pg-1"},
                 {"Strategy": "cluster", "ParentGroupId": "pg-1"},
@@ -434,7 +449,7 @@ class TestArms:
             ({"Strategy": "none"}, None, ""),
         ],
     )
-    def test_the_new_group_has_its_strategy_and_its_parent(self, given, made, told):
+    def test_the_new_group_has_its_strategys_properties_and_its_parent(self, given, made, told):
         template = LOADED[ROOT / "templates" / "placement.yaml"]
         values = {**dict.fromkeys(template["Parameters"], ""), "AWS::NoValue": None, **given}
         known = resolver(template, {**values, "Group": "new"})
