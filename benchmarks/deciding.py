@@ -13,24 +13,26 @@ Run as `python -m benchmarks.deciding [--nodes N] [--blocks N]`, or as a part of
 from __future__ import annotations
 
 import argparse
-import bisect
 import datetime
 import http.server
 import io
 import json
 import os
 import random
-import resource
+import re
 import subprocess
 import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
+from botocore import xform_name
+
+from benchmarks.points import Point, judge
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.schedule import block_items, planned_trials
 from rackrate.resources import Resources
@@ -100,107 +102,74 @@ class Records:
         item = self.items.get(key["pk"]["S"], {}).get(key["sk"]["S"])
         return {} if item is None else {"Item": item}
 
-
-class Pages:
-    """The items as DynamoDB's answers to queries.
-
-    They are encoded in advance, so that the benchmark measures the store's time and not the
-    stand-in's. Items written after that are not in the answers.
-    """
-
-    def __init__(self, records: Records) -> None:
-        self._partitions = {
-            pk: [
-                (
-                    sk,
-                    {
-                        name: f"{json.dumps(name)}:{json.dumps(value)}"
-                        for name, value in item.items()
-                    },
-                    {
-                        f"{name}.{part}": f"{json.dumps(name)}:{json.dumps({'M': {part: inner}})}"
-                        for name, value in item.items()
-                        for part, inner in value.get("M", {}).items()
-                    },
-                )
-                for sk, item in sorted(items.items())
-            ]
-            for pk, items in records.items.items()
-        }
-
-    def answer(self, request: Mapping[str, Any]) -> str:
-        """One page, as JSON, of a partition's items whose sort keys have a common prefix.
+    def query(self, **request: Any) -> Json:
+        """Stand in for DynamoDB's method: a page of items whose sort keys have a common prefix.
 
         The index of runs is empty: no other run went on at the same time.
         """
         if "IndexName" in request:
-            return '{"Items":[]}'
+            return {"Items": []}
         values = request["ExpressionAttributeValues"]
-        partition = self._partitions.get(values[":pk"]["S"], [])
         start = request.get("ExclusiveStartKey", {}).get("sk", {}).get("S", "")
+        partition = self.items.get(values[":pk"]["S"], {})
+        keys = [key for key in sorted(partition) if key > start]
         aliases = request.get("ExpressionAttributeNames", {})
-        projection = request.get("ProjectionExpression")
-        paths = projection.split(", ") if projection else []
-        wanted = [".".join(aliases[alias] for alias in path.split(".")) for path in paths]
-        size, page, last = 0, [], ""
-        previous: Mapping[str, str] = {}
-        for index in range(bisect.bisect_right(partition, start, key=_sort_key), len(partition)):
-            sk, item, parts = partition[index]
-            if not sk.startswith(values[":prefix"]["S"]):
+        paths = re.findall(r"[^, ]+", request.get("ProjectionExpression", ""))
+        size, page, last = 0, list[Json](), Json()
+        for key in keys:
+            if not key.startswith(values[":prefix"]["S"]):
                 continue
             if size > PAGE_BYTES:
-                last = f',"LastEvaluatedKey":{{{previous["pk"]},{previous["sk"]}}}'
-                break
-            chosen = [*item.values()]
-            if wanted:  # the store asks for one part of a map at most
-                found = (item.get(path) or parts.get(path) for path in wanted)
-                chosen = [text for text in found if text]
-            page.append("{" + ",".join(chosen) + "}")
-            size += sum(map(len, item.values()))
-            previous = item
-        return f'{{"Items":[{",".join(page)}]{last}}}'
+                return {"Items": page, "LastEvaluatedKey": last}
+            item = partition[key]
+            page.append(_projected(item, [path.split(".") for path in paths], aliases))
+            size += len(json.dumps(item))
+            last = {name: item[name] for name in ("pk", "sk")}
+        return {"Items": page}
 
 
-def _sort_key(entry: tuple[str, Json, Json]) -> str:
-    return entry[0]
+def _projected(item: Json, paths: Sequence[list[str]], aliases: Mapping[str, str]) -> Json:
+    """An item's attributes at these paths. The store asks for one part of a map at most."""
+    if not paths:
+        return item
+    found: Json = {}
+    for name, *part in ([aliases[alias] for alias in path] for path in paths):
+        inner = item.get(name, {}).get("M", {}) if part else item
+        if part and part[0] in inner:
+            found[name] = {"M": {part[0]: inner[part[0]]}}
+        elif not part and name in item:
+            found[name] = item[name]
+    return found
 
 
 def serve(records: Records) -> http.server.ThreadingHTTPServer:
     """Serve boto3 on the loopback: the header names DynamoDB's action, the path S3's object."""
-    pages = Pages(records)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            action = self.headers["X-Amz-Target"].partition(".")[2]
-            acts: Mapping[str, Callable[..., str]] = {
-                "Query": pages.answer,
-                "GetItem": lambda request: json.dumps(records.get_item(**request)),
-                "PutItem": lambda request: json.dumps(records.put_item(**request)),
-                "UpdateItem": lambda request: json.dumps(records.update_item(**request)),
-            }
-            self._answer(200, acts[action](body).encode(), "application/x-amz-json-1.0")
+            action = xform_name(self.headers["X-Amz-Target"].partition(".")[2])
+            response = getattr(records, action)(**json.loads(self._body()))
+            self._answer(200, json.dumps(response).encode())
 
         def do_GET(self) -> None:
             found = records.objects.get(self._key())
-            if found is None:
-                self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>", "application/xml")
-            else:
-                self._answer(200, found, "application/octet-stream")
+            missing = b"<Error><Code>NoSuchKey</Code></Error>"
+            self._answer(404 if found is None else 200, missing if found is None else found)
 
         def do_PUT(self) -> None:
-            # boto3 encodes the body in chunks. Nothing reads it back, so store it undecoded.
-            records.objects[self._key()] = self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(200, b"", "application/xml")
+            records.objects[self._key()] = self._body()
+            self._answer(200, b"")
+
+        def _body(self) -> bytes:
+            return self.rfile.read(int(self.headers["Content-Length"]))
 
         def _key(self) -> str:
             return unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}/")
 
-        def _answer(self, status: int, body: bytes, kind: str) -> None:
+        def _answer(self, status: int, body: bytes) -> None:
             self.send_response(status)
-            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -211,6 +180,41 @@ def serve(records: Records) -> http.server.ThreadingHTTPServer:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
+
+
+def measured(module: str, nodes: int, blocks: int) -> tuple[int, Json, Records]:
+    """Serve a measured run to a benchmark's `work` in a process of its own.
+
+    Returns:
+        The number of trials, what `work` returns, and what is stored then.
+
+    Raises:
+        subprocess.CalledProcessError: it failed, after it printed the error.
+    """
+    records = Records()
+    plan(records, nodes=nodes, blocks=blocks)
+    trials = measure(records)
+    server = serve(records)
+    variables = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        # The parent reads objects back, so write them without the chunks of a checksum.
+        "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
+    }
+    code = f"import json; from {module} import work; print(json.dumps(work()))"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | variables,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    finally:
+        server.shutdown()
+    return trials, json.loads(done.stdout), records
 
 
 # -- a run that is measured but not decided
@@ -425,21 +429,20 @@ def _stored(trial: Trial, samples_key: str) -> Trial:
 # -- deciding
 
 
-def decide() -> None:
-    """Analyze the served run, and print its time and memory as JSON. Runs in its own process."""
+def work() -> Json:
+    """Analyze the served run. Returns the time and memory that it took."""
     from rackrate.stages.analyze import analyze
 
     resources = Resources()
     resources.store = Store(TABLE, BUCKET)
     started, spent = time.monotonic(), time.process_time()
     found = analyze(RUN, resources, after_failure=False)
-    cost = {
+    return {
         "seconds": time.monotonic() - started,
         "processor_seconds": time.process_time() - spent,
         "peak_bytes": peak_bytes(),
         "found": found.to_json(),
     }
-    print(json.dumps(cost))
 
 
 def peak_bytes() -> int:
@@ -448,67 +451,37 @@ def peak_bytes() -> int:
     VmHWM is the peak of this address space. The value of getrusage would include what the parent
     held when it started this process.
     """
-    for line in _lines(Path("/proc/self/status")):
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    status = Path("/proc/self/status").read_text("ascii", errors="replace")
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def _lines(path: Path) -> Iterator[str]:
-    if path.exists():
-        yield from path.read_text("ascii", errors="replace").splitlines()
-
-
-def judge(cost: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether the analysis stayed within the limits, and a line that says so."""
+def judged(cost: Mapping[str, Any]) -> Point:
+    """Whether the analysis stayed within the limits."""
     # An analysis cannot take no time or no memory: then something else was measured.
-    holds = 0 < cost["seconds"] < MOST_SECONDS and 0 < cost["peak_bytes"] < MOST_BYTES
-    return holds, (
-        f"{'PASS' if holds else 'FAIL'}  deciding took {cost['seconds']:.1f} s"
-        f" ({cost['processor_seconds']:.1f} s of processor) and {cost['peak_bytes']} bytes"
-        f" ({cost['peak_bytes'] / 1e9:.2f} GB) at most; allowed are {MOST_SECONDS:.0f} s and"
-        f" {MOST_BYTES / 1e9:.0f} GB"
+    return Point(
+        0 < cost["seconds"] < MOST_SECONDS and 0 < cost["peak_bytes"] < MOST_BYTES,
+        f"deciding took {cost['seconds']:.1f} s ({cost['processor_seconds']:.1f} s of processor)"
+        f" and {cost['peak_bytes']} bytes ({cost['peak_bytes'] / 1e9:.2f} GB) at most; allowed are"
+        f" {MOST_SECONDS:.0f} s and {MOST_BYTES / 1e9:.0f} GB",
     )
 
 
-def main() -> int:
-    """Run the benchmark. Returns the exit code."""
-    parser = argparse.ArgumentParser(description="What deciding a large run costs.")
+def sizes(about: str) -> argparse.ArgumentParser:
+    """A parser of the options that say how large a run is."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--nodes", type=int, default=NODES, help="nodes of both arms together")
     parser.add_argument("--blocks", type=int, default=BLOCKS)
-    parser.add_argument("--decide", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.decide:
-        decide()
-        return 0
-    records = Records()
-    plan(records, nodes=asked.nodes, blocks=asked.blocks)
-    trials = measure(records)
-    server = serve(records)
-    variables = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
-        "AWS_ACCESS_KEY_ID": "none",
-        "AWS_SECRET_ACCESS_KEY": "none",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.deciding", "--decide"],
-        env=os.environ | variables,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    server.shutdown()
+    return parser
+
+
+def main() -> Iterator[Point]:
+    """Run the benchmark."""
+    asked = sizes("What deciding a large run costs.").parse_args()
+    trials, cost, _ = measured("benchmarks.deciding", asked.nodes, asked.blocks)
     print(f"{asked.nodes} nodes, {asked.blocks} blocks, 3 tests, {trials} trials, seed {SEED}")
-    if done.returncode != 0:
-        print("FAIL  deciding ended with an error: see above")
-        return 1
-    cost = json.loads(done.stdout)
     print(f"analyze returned {cost['found']}")
-    holds, line = judge(cost)
-    print(line)
-    return 0 if holds else 1
+    yield judged(cost)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge(main))

@@ -16,33 +16,20 @@ import statistics
 import subprocess
 import sys
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import boto3
-
-from benchmarks.figures import ImpossibleFigure, positive, share
+from benchmarks.in_lab import document, lab, rackrate
+from benchmarks.points import ImpossibleFigure, Point, judge, positive, share
 from lab import control_groups, daemon, stack
-from lab.errors import LabError
 from lab.nodes.process import wait_until
 from lab.setup import tools
-from lab.up import bring_up
 
 REPETITIONS = 6
 PORT = 5301  # beside the pods' servers, which listen in namespaces of their own
 TEST = "tcp-1"
-
-
-def run_plan(status: dict[str, Any], plan: Path) -> Path:
-    """Run a plan with the command; return the directory of its results."""
-    command = [str(Path(sys.executable).parent / "rackrate"), "run", "--plan", str(plan)]
-    done = subprocess.run(command, env=stack.child_environment(status), check=False)
-    if done.returncode != 0:
-        raise LabError(f"The run ended with exit code {done.returncode}: see above.")
-    return stack.REPOSITORY / "out" / "latest"
 
 
 def traffic_share(
@@ -100,23 +87,17 @@ def _seconds(raw: str) -> float:
 
 def share_of_run(status: dict[str, Any], results: Path) -> float:
     """The share of a run's blocks with test traffic, from its history, trials and raw outputs."""
-    run_id = json.loads((results / "results.json").read_text("utf-8"))["run"]["id"]
+    run_id = document(results / "results.json")["run"]["id"]
     outputs = stack.outputs(status)
-    settings = {
-        "endpoint_url": status["endpoint_url"],
-        "region_name": status["region"],
-        "aws_access_key_id": status["access_key_id"],
-        "aws_secret_access_key": status["secret_access_key"],
-    }
-    states: Any = boto3.client("stepfunctions", **settings)
     execution = outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
+    states = stack.client(status, "stepfunctions")
     pages = states.get_paginator("get_execution_history").paginate(
         executionArn=f"{execution}:{run_id}"
     )
     history = [event for page in pages for event in page["events"]]
     with (results / "trials.csv").open(encoding="utf-8", newline="") as file:
         trials = list(csv.DictReader(file))
-    s3: Any = boto3.client("s3", **settings)
+    s3 = stack.client(status, "s3")
     printed = {
         key: s3.get_object(Bucket=outputs["BucketName"], Key=key)["Body"].read().decode()
         for trial in trials
@@ -175,14 +156,15 @@ def _one(client: str, server: str, seconds: int) -> float:
 
 def report(status: dict[str, Any], plan: Path) -> None:
     """Run, measure again bare, print."""
-    results = run_plan(status, plan)
-    result = json.loads((results / "results.json").read_text("utf-8"))
+    rackrate(status, "run", "--plan", str(plan))
+    results = stack.REPOSITORY / "out" / "latest"
+    result = document(results / "results.json")
     verdict = next(v for v in result["verdicts"] if v["test"] == TEST)
     reported = {
         verdict["arm"]: verdict["arm_median"],
         verdict["baseline"]: verdict["baseline_median"],
     }
-    stored = json.loads((results / "plan.json").read_text("utf-8"))
+    stored = document(results / "plan.json")
     test = next(t for t in stored["plan"]["tests"] if t["name"] == TEST)
     arms = {arm["name"]: list(arm["nodes"])[:2] for arm in result["arms"]}
     names = {
@@ -206,29 +188,14 @@ def report(status: dict[str, Any], plan: Path) -> None:
         print(f"the lab's peak memory, page cache included: {peak / 1024**3:.2f} GiB")
 
 
-def main() -> int:
-    """Entry."""
+def main() -> Iterable[Point]:
+    """Run the benchmark. It has no points: what must hold are its figures."""
     plans = [Path(name) for name in sys.argv[1:]] or [stack.REPOSITORY / "docs/plans/demo.json"]
-    started = time.monotonic()
-
-    def say(step: str) -> None:
-        print(f"{time.monotonic() - started:5.0f} s  {step}", flush=True)
-
-    try:
-        status = bring_up(say, tied=True)
-        try:
-            for plan in plans:
-                report(status, plan)
-        finally:
-            daemon.stop()
-    except LabError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except ImpossibleFigure as error:
-        print(f"FAIL  {error}")
-        return 1
-    return 0
+    with lab() as status:
+        for plan in plans:
+            report(status, plan)
+    return ()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge(main))

@@ -15,11 +15,9 @@ idle machine). Exit codes: 0 it holds, 1 it does not, 2 the machine is not right
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,12 +26,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from benchmarks.figures import ImpossibleFigure, positive
-from lab import daemon, stack
-from lab.errors import LabError
+from benchmarks.in_lab import document, lab, rackrate
+from benchmarks.points import ImpossibleFigure, Point, judge, positive
 from lab.fabric.luck import MEAN_RACK, Luck
 from lab.fabric.truth import Setting, truth
-from lab.up import bring_up, network_scale
+from lab.up import network_scale
 from rackrate.verdict.student import student_t
 
 DRAWS = 6
@@ -87,23 +84,8 @@ class Truth:
         return known if self.low == self.high else f"{known} ({self.low:.3f} to {self.high:.3f})"
 
 
-@dataclass(frozen=True)
-class Judged:
-    """An answer beside the truth.
-
-    Attributes:
-        line: the answer and the truth, for people.
-        covered: whether the adjusted interval of the average meets the truth.
-        predicted: whether the prediction interval does.
-    """
-
-    line: str
-    covered: bool
-    predicted: bool
-
-
-def judged(answer: Mapping[str, Any], true: Truth) -> Judged:
-    """Judge an answer of campaign.json. Pure.
+def judged(answer: Mapping[str, Any], true: Truth) -> Point:
+    """Whether an answer of campaign.json meets the truth, and the next draw's interval too.
 
     Raises:
         ImpossibleFigure: the answer has no intervals, or the truth is too vague to judge it.
@@ -120,14 +102,12 @@ def judged(answer: Mapping[str, Any], true: Truth) -> Judged:
         tuple(positive(end, f"an end of {name}") for end in answer[field])
         for field in ("ci95", "ci_simultaneous", "prediction95")
     )
-    covered, predicted = true.meets(low_high), true.meets(following)
-    line = (
-        f"{'PASS' if covered and predicted else 'FAIL'}  {name:<6} truth {true},"
-        f" average {answer['ratio']:.3f}, alone {alone[0]:.3f} to {alone[1]:.3f}, of all answers"
-        f" {low_high[0]:.3f} to {low_high[1]:.3f}, next deployment {following[0]:.3f} to"
-        f" {following[1]:.3f}: {answer['verdict']}"
+    return Point(
+        true.meets(low_high) and true.meets(following),
+        f"{name:<6} truth {true}, average {answer['ratio']:.3f}, alone {alone[0]:.3f} to"
+        f" {alone[1]:.3f}, of all answers {low_high[0]:.3f} to {low_high[1]:.3f}, next deployment"
+        f" {following[0]:.3f} to {following[1]:.3f}: {answer['verdict']}",
     )
-    return Judged(line, covered, predicted)
 
 
 @dataclass(frozen=True)
@@ -155,85 +135,51 @@ def machine_of(results: Mapping[str, Any]) -> Machine:
     return Machine(within, between)
 
 
-@contextlib.contextmanager
-def _lab(*, seed: int | None, even: bool) -> Iterator[dict[str, Any]]:
-    status = bring_up(lambda step: print(f"  {step}", flush=True), tied=True, seed=seed, even=even)
-    try:
-        yield status
-    finally:
-        daemon.stop()
-
-
-def _rackrate(status: Mapping[str, Any], *argv: str) -> None:
-    """Run the command; its output goes to this process's. Raises LabError when it fails."""
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "rackrate"), *argv],
-        env=stack.child_environment(dict(status)),
-        check=False,
-    )
-    if done.returncode != 0:
-        raise LabError(f"rackrate {argv[0]} ended with exit code {done.returncode}: see above.")
-
-
 def _calibrated(when: str, out: Path, common: Sequence[str]) -> list[Machine]:
     """Measure the machine with half of the calibrating runs."""
     print("Runs in a lab whose nodes all have the same place:", flush=True)
     names = [f"{when}-{number}" for number in range(1, CALIBRATIONS // 2 + 1)]
-    with _lab(seed=None, even=True) as status:
+    with lab(even=True) as status:
         for name in names:
-            _rackrate(status, "run", *common, "--name", name)
-    return [machine_of(_document(out / name / "results.json")) for name in names]
+            rackrate(status, "run", *common, "--name", name)
+    return [machine_of(document(out / name / "results.json")) for name in names]
 
 
-def _document(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
-
-
-def main() -> int:
-    """Run the benchmark. Returns the exit code."""
+def main() -> Iterator[Point]:
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description="A campaign in the lab against the truth.")
     parser.add_argument("--seed", type=int, default=SEED, help="of the nodes' places")
     seed = parser.parse_args().seed
-    try:
-        with tempfile.TemporaryDirectory() as directory:
-            out = Path(directory)
-            plan = out / "plan.json"
-            plan.write_text(json.dumps(PLAN), encoding="utf-8")
-            common = ("--plan", str(plan), "--out", str(out))
-            machine = _calibrated("before", out, common)
-            print(f"A campaign of {DRAWS} draws, places from the seed {seed}:", flush=True)
-            began = time.monotonic()
-            with _lab(seed=seed, even=False) as status:
-                up_seconds = time.monotonic() - began
-                draws = ("--draws", str(DRAWS), "--name", "campaign")
-                _rackrate(status, "campaign", "run", *common, *draws)
-            campaign = _document(out / "campaign" / "campaign.json")
-            machine += _calibrated("after", out, common)
-        true = [
-            truth(Luck(0), Setting(scale=network_scale(), **asdict(each)), MODEL_DRAWS)["ratios"]
-            for each in machine
-        ]
-        found = [
-            judged(each, Truth.of([one["cluster"][FIGURES[each["test"]]]["mean"] for one in true]))
-            for each in campaign["answers"]
-        ]
-    except ImpossibleFigure as impossible:
-        print(impossible, file=sys.stderr)
-        return 1
-    except LabError as error:
-        print(error, file=sys.stderr)
-        return 2
+    with tempfile.TemporaryDirectory() as directory:
+        out = Path(directory)
+        plan = out / "plan.json"
+        plan.write_text(json.dumps(PLAN), encoding="utf-8")
+        common = ("--plan", str(plan), "--out", str(out))
+        machine = _calibrated("before", out, common)
+        print(f"A campaign of {DRAWS} draws, places from the seed {seed}:", flush=True)
+        began = time.monotonic()
+        with lab(seed=seed) as status:
+            up_seconds = time.monotonic() - began
+            draws = ("--draws", str(DRAWS), "--name", "campaign")
+            rackrate(status, "campaign", "run", *common, *draws)
+        campaign = document(out / "campaign" / "campaign.json")
+        machine += _calibrated("after", out, common)
+    true = [
+        truth(Luck(0), Setting(scale=network_scale(), **asdict(each)), MODEL_DRAWS)["ratios"]
+        for each in machine
+    ]
+    print("\nWhat a round trip takes besides the spine, in each run before and after:")
+    print(*machine, sep="\n")
+    if not campaign["answers"]:
+        raise ImpossibleFigure("The campaign has no answers.")
+    for each in campaign["answers"]:
+        figure = FIGURES[each["test"]]
+        yield judged(each, Truth.of([one["cluster"][figure]["mean"] for one in true]))
     print(
-        "\nWhat a round trip takes besides the spine, in each run before and after:",
-        *(str(each) for each in machine),
-        *(each.line for each in found),
         f"{len(campaign['steps'])} draws in {campaign['campaign']['seconds']:.0f} s; the lab was up"
-        f" after {up_seconds:.0f} s.",
-        sep="\n",
+        f" after {up_seconds:.0f} s."
     )
-    return 0 if found and all(each.covered and each.predicted for each in found) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge(main))

@@ -9,15 +9,14 @@ arm's throughput must be worse. Run as `python -m benchmarks.lab_gate` (root), o
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.lab_verdicts import DECISIVE, PLAN, caps_of_baseline, lab_with_equal_arms, run
-from lab.errors import LabError
+from benchmarks.lab_verdicts import DECISIVE, PLAN, caps_of_baseline, equal_arms, run
+from benchmarks.points import Point, judge
 
 BASELINE = ("gate-1", "gate-2", "gate-3", "gate-4")
 #: The factor for the caps of the arm that is slowed.
@@ -40,28 +39,20 @@ def holds(regressions: list[dict[str, Any]], *, slowed: bool) -> bool:
     return (SLOWED, *DECISIVE) in worse
 
 
-def main() -> int:
-    """Run the benchmark. Returns the exit code."""
-    failed = 0
-    try:
-        with lab_with_equal_arms() as status, tempfile.TemporaryDirectory() as directory:
-            out = Path(directory)
-            for seed, run_id in enumerate(BASELINE, start=1):
-                run(status, PLAN | {"seed": seed}, run_id, out)
-            gate = PLAN | {"compare_with": list(BASELINE)}
-            for run_id, slowed in (("gate-unchanged", False), ("gate-lowered", True)):
-                with caps_of_baseline(LOWERED) if slowed else contextlib.nullcontext():
-                    run(status, gate, run_id, out)
-                results = json.loads((out / run_id / "results.json").read_text("utf-8"))
-                good = holds(results["regressions"], slowed=slowed)
-                failed += not good
-                print(f"\n{run_id}: {'PASS' if good else 'FAIL'}")
-                print(*map(line, results["regressions"]), sep="\n", flush=True)
-    except LabError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 1 if failed else 0
+def main() -> Iterator[Point]:
+    """Run the benchmark."""
+    with equal_arms() as status, tempfile.TemporaryDirectory() as directory:
+        out = Path(directory)
+        for seed, run_id in enumerate(BASELINE, start=1):
+            run(status, PLAN | {"seed": seed}, run_id, out)
+        gate = PLAN | {"compare_with": list(BASELINE)}
+        for run_id, slowed in (("gate-unchanged", False), ("gate-lowered", True)):
+            with caps_of_baseline(LOWERED) if slowed else contextlib.nullcontext():
+                results = run(status, gate, run_id, out)
+            regressions = results["regressions"] if results else []
+            print(*map(line, regressions), sep="\n")
+            yield Point(holds(regressions, slowed=slowed), run_id)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge(main))

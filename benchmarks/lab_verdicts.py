@@ -7,10 +7,9 @@ placement group, each node in its own rack.
 - A/B: the baseline's caps are lowered, so that the treatment's are 10 % higher. A run whose verdict
   on a single flow's throughput is not "better" has missed the difference.
 
-Run as `python -m benchmarks.lab_verdicts [--runs N] [--only aa|ab] [--keep DIR]` (root), or as the
-last part of `make bench-verdict`. Each run's files are stored when it ends, so a benchmark that was
-stopped continues when it gets the same directory. Exit codes: 0 both series pass, 1 one fails,
-2 the machine or the input is wrong.
+Run as `python -m benchmarks.lab_verdicts [--runs N] [--only aa|ab]` (root), or as a part of
+`make bench-verdict`. The runs' files stay in `out/lab-verdicts`. Exit codes: 0 both series pass,
+1 one fails, 2 the machine or the input is wrong.
 """
 
 from __future__ import annotations
@@ -18,23 +17,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import subprocess
+import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import daemon, stack
-from lab.cache import key_of
+from benchmarks.in_lab import Json, document, lab, rackrate
+from benchmarks.points import Point, judge
+from lab import stack
 from lab.errors import LabError
 from lab.fabric import caps
-from lab.up import bring_up
-
-Json = dict[str, Any]
 
 RUNS = 20
 #: Ratio of the treatment's caps to the baseline's in the A/B series.
@@ -48,7 +44,7 @@ DECISIVE = ("tcp-1", "throughput")
 PARAMETERS = {"TreatmentStrategy": "none", "NodeCount": "2", "HostNetwork": "false"}
 #: The label of the baseline's nodes (templates/nodegroup.yaml).
 BASELINE_NODES = "rackrate.dev/arm=baseline"
-ABOUT = "about.json"
+OUT = stack.REPOSITORY / "out" / "lab-verdicts"
 
 #: Short tests suffice: one second has about 2000 of the lab's round trips. TCP needs a few dozen of
 #: them to fill a link whose queue holds 16 ms.
@@ -80,10 +76,6 @@ class Series:
     first_seed: int
     baseline_factor: float
 
-    def seeds(self, runs: int) -> range:
-        """The seeds of the first `runs` runs."""
-        return range(self.first_seed, self.first_seed + runs)
-
 
 AA = Series("aa", "A/A, two identical arms", 1001, 1.0)
 AB = Series("ab", f"A/B, the treatment's caps {CAP_RATIO - 1:.0%} higher", 2001, 1 / CAP_RATIO)
@@ -111,16 +103,15 @@ def is_wrong(series: Series, results: Mapping[str, Any] | None) -> bool:
     return decisive != ["better"]
 
 
-def criterion(series: Series, wrong: Sequence[bool]) -> tuple[bool, str]:
-    """Whether a series passes, and a line that says so."""
+def criterion(series: Series, wrong: Sequence[bool]) -> Point:
+    """Whether a series passes."""
     runs, count = len(wrong), sum(wrong)
     tolerated = int(runs * TOLERATED_SHARE)
-    holds = runs > 0 and count <= tolerated
     if series is AA:
-        told = f"{count} of {runs} runs found a difference, at most {tolerated} may"
+        text = f"{count} of {runs} runs found a difference, at most {tolerated} may"
     else:
-        told = f"{runs - count} of {runs} runs found it, at least {runs - tolerated} must"
-    return holds, f"{'PASS' if holds else 'FAIL'}  {series.title}: {told}"
+        text = f"{runs - count} of {runs} runs found it, at least {runs - tolerated} must"
+    return Point(runs > 0 and count <= tolerated, f"{series.title}: {text}")
 
 
 def rows(seed: int, results: Mapping[str, Any] | None, *, wrong: bool) -> list[str]:
@@ -153,94 +144,29 @@ def tally(runs: Sequence[Mapping[str, Any] | None]) -> list[str]:
     ]
 
 
-# -- what is kept
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The directory of a benchmark's runs, with a directory for each run."""
-
-    directory: Path
-
-    def claim(self) -> None:
-        """Raise LabError when the directory holds runs of another plan or other functions."""
-        about = {"plan": PLAN, "cap_ratio": CAP_RATIO, "functions": functions_key()}
-        path = self.directory / ABOUT
-        if path.exists():
-            if json.loads(path.read_text("utf-8")) != about:
-                raise LabError(
-                    f"The runs in {self.directory} are of another plan or of other functions: "
-                    "give --keep a new directory."
-                )
-            return
-        self.directory.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(about, indent=1), encoding="utf-8")
-
-    def results(self, series: Series, seed: int) -> Json | None:
-        """A run's results, or None if it has none yet."""
-        try:
-            text = (self.directory / run_name(series, seed) / "results.json").read_text("utf-8")
-        except FileNotFoundError:
-            return None
-        found: Json = json.loads(text)
-        return found
-
-    def has_all(self, series: Series, runs: int) -> bool:
-        """Whether all runs of the series have results."""
-        return all(self.results(series, seed) for seed in series.seeds(runs))
-
-
-def run_name(series: Series, seed: int) -> str:
-    """A run's id and the name of its directory."""
-    return f"{series.name}-{seed}"
-
-
-def functions_key() -> str:
-    """A digest of the functions' source, to detect runs made with other functions."""
-    directory = stack.REPOSITORY / "functions"
-    sources = sorted(directory.rglob("*.py"))
-    return key_of(*(part for path in sources for part in (path.name, path.read_bytes())))
-
-
 # -- the lab
 
 
-@contextlib.contextmanager
-def lab_with_equal_arms() -> Iterator[Json]:
-    """Start a lab with a stack whose arms are identical. Yields its status. Raises LabError."""
-    started = time.monotonic()
+def equal_arms() -> contextlib.AbstractContextManager[Json]:
+    """A lab with a stack whose arms are identical; its status.
 
-    def say(step: str) -> None:
-        print(f"{time.monotonic() - started:5.0f} s  {step}", flush=True)
-
-    # The true ratio is that of the caps alone only where every node has the same place.
-    status = bring_up(say, tied=True, deploy=False, even=True)
-    try:
-        say("building the stack (sam build)")
-        stack.build()
-        stack.deploy(status, say, parameters=PARAMETERS)
-        yield status
-    finally:
-        daemon.stop()
+    The true ratio is that of the caps alone only where every node has the same place.
+    """
+    return lab(even=True, parameters=PARAMETERS)
 
 
-def run(status: Mapping[str, Any], plan: Mapping[str, Any], run_id: str, out: Path) -> None:
-    """Run a plan with the `rackrate` command, which writes its files to `out`/`run_id`."""
+def run(status: Mapping[str, Any], plan: Mapping[str, Any], run_id: str, out: Path) -> Json | None:
+    """Run a plan. Returns its results, or None if it has none; its files are in `out`/`run_id`."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(plan, file)
         file.flush()
-        done = subprocess.run(
-            [
-                *(str(Path(sys.executable).parent / "rackrate"), "run", "--plan", file.name),
-                *("--name", run_id, "--out", str(out)),
-            ],
-            env=stack.child_environment(status),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode != 0:
-        print(f"{run_id} ended with {done.returncode}: {done.stderr.strip()[-800:]}", flush=True)
+        try:
+            arguments = ("--plan", file.name, "--name", run_id, "--out", str(out))
+            rackrate(status, "run", *arguments, quiet=True)
+        except LabError as error:
+            print(f"{run_id}: {error}", flush=True)
+    path = out / run_id / "results.json"
+    return document(path) if path.exists() else None
 
 
 @contextlib.contextmanager
@@ -254,53 +180,33 @@ def caps_of_baseline(factor: float) -> Iterator[None]:
         caps.change(BASELINE_NODES, 1)
 
 
-def measure(status: Mapping[str, Any] | None, series: Series, runs: int, kept: Kept) -> bool:
-    """Make the missing runs of a series and print every run. Returns whether the series passes.
-
-    `status` is the lab's. With None, no runs are made.
-    """
-    print(
-        f"\n{series.title}, seeds {series.seeds(runs)[0]} to {series.seeds(runs)[-1]}", flush=True
-    )
+def measure(status: Mapping[str, Any], series: Series, runs: int) -> Point:
+    """Make the runs of a series and print every one."""
+    seeds = range(series.first_seed, series.first_seed + runs)
+    print(f"\n{series.title}, seeds {seeds[0]} to {seeds[-1]}", flush=True)
     found = []
-    with contextlib.ExitStack() as leaving:
-        if status is not None and not kept.has_all(series, runs):
-            leaving.enter_context(caps_of_baseline(series.baseline_factor))
-        for seed in series.seeds(runs):
-            if status is not None and kept.results(series, seed) is None:
-                run(status, PLAN | {"seed": seed}, run_name(series, seed), kept.directory)
-            found.append(kept.results(series, seed))
-            print(*rows(seed, found[-1], wrong=is_wrong(series, found[-1])), sep="\n", flush=True)
-    holds, line = criterion(series, [is_wrong(series, results) for results in found])
-    print(*tally(found), line, sep="\n", flush=True)
-    return holds
+    with caps_of_baseline(series.baseline_factor):
+        for seed in seeds:
+            results = run(status, PLAN | {"seed": seed}, f"{series.name}-{seed}", OUT)
+            print(*rows(seed, results, wrong=is_wrong(series, results)), sep="\n", flush=True)
+            found.append(results)
+    print(*tally(found), sep="\n")
+    return criterion(series, [is_wrong(series, results) for results in found])
 
 
-def main() -> int:
-    """Run the benchmark. Returns the exit code."""
+def main() -> Iterator[Point]:
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description="Verdicts on real traffic in the lab.")
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each series")
     parser.add_argument("--only", choices=sorted(ALL), help="one series alone")
-    parser.add_argument("--keep", type=Path, help="the runs' directory; goes on where it ended")
     asked = parser.parse_args()
     if asked.runs < 1:
         parser.error("--runs must be at least 1")
-    chosen = [ALL[asked.only]] if asked.only else list(ALL.values())
-    default = stack.REPOSITORY / "out" / time.strftime("lab-verdicts-%Y%m%dT%H%M%SZ", time.gmtime())
-    kept = Kept((asked.keep or default).resolve())
-    try:
-        kept.claim()
-        print(f"The runs are kept in {kept.directory}; --keep goes on there.", flush=True)
-        with contextlib.ExitStack() as leaving:
-            status = None
-            if not all(kept.has_all(series, asked.runs) for series in chosen):
-                status = leaving.enter_context(lab_with_equal_arms())
-            hold = [measure(status, series, asked.runs, kept) for series in chosen]
-    except LabError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0 if all(hold) else 1
+    shutil.rmtree(OUT, ignore_errors=True)
+    with equal_arms() as status:
+        for series in [ALL[asked.only]] if asked.only else ALL.values():
+            yield measure(status, series, asked.runs)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge(main))

@@ -11,20 +11,17 @@ Run as `python -m benchmarks.opening [--nodes N] [--blocks N] [--opens N] [--kee
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from benchmarks import deciding
+from benchmarks.points import Point, judge
 from rackrate.resources import Resources
 from rackrate.store import Store
 from scripts import chromium
@@ -52,8 +49,8 @@ SHOWN = "all laid out, drawn"
 # -- writing
 
 
-def write() -> None:
-    """Analyze and report the served run, and print the cost as JSON. Runs in its own process."""
+def work() -> dict[str, float]:
+    """Analyze and report the served run. Returns the cost of the report."""
     from rackrate.report.page import render_page
     from rackrate.stages import analyze, report
 
@@ -62,55 +59,26 @@ def write() -> None:
     analyze.analyze(deciding.RUN, resources, after_failure=False)
     spent: list[float] = []
 
-    def timed(draw: Callable[..., str]) -> Callable[..., str]:
-        def drawn(*inputs: Any, **named: Any) -> str:
-            started = time.monotonic()
-            page = draw(*inputs, **named)
-            spent.append(time.monotonic() - started)
-            return page
-
-        return drawn
+    def timed(*inputs: Any, **named: Any) -> str:
+        started = time.monotonic()
+        page = render_page(*inputs, **named)
+        spent.append(time.monotonic() - started)
+        return page
 
     started = time.monotonic()
-    with mock.patch.object(report, "render_page", timed(render_page)):
+    with mock.patch.object(report, "render_page", timed):
         report.report(deciding.RUN, resources, failure=None)
-    found = {
+    return {
         "reporting": time.monotonic() - started,
         "drawing": sum(spent),
         "peak_bytes": deciding.peak_bytes(),
     }
-    print(json.dumps(found))
 
 
 def written(nodes: int, blocks: int) -> tuple[dict[str, Any], bytes]:
-    """Write the page in a child process. Returns the cost of writing, and report.html.
-
-    Raises:
-        subprocess.CalledProcessError: the child failed, after it printed the error.
-    """
-    records = deciding.Records()
-    deciding.plan(records, nodes=nodes, blocks=blocks)
-    trials = deciding.measure(records)
-    server = deciding.serve(records)
-    variables = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
-        "AWS_ACCESS_KEY_ID": "none",
-        "AWS_SECRET_ACCESS_KEY": "none",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        # The parent reads the objects back, so write them without the chunks of a checksum.
-        "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
-    }
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.opening", "--write"],
-            env=os.environ | variables,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-    finally:
-        server.shutdown()
-    return {"trials": trials, **json.loads(done.stdout)}, records.objects[PAGE]
+    """Write the page in a process of its own. Returns the cost of writing, and report.html."""
+    trials, cost, records = deciding.measured("benchmarks.opening", nodes, blocks)
+    return {"trials": trials, **cost}, records.objects[PAGE]
 
 
 # -- opening
@@ -130,15 +98,14 @@ def opened(page: Path, opens: int) -> list[dict[str, float]]:
     return found
 
 
-def judge(size: int, times: Sequence[Mapping[str, float]]) -> tuple[bool, str]:
-    """Whether the page stayed within the limits of size and time, and a line that says so."""
+def judged(size: int, times: Sequence[Mapping[str, float]]) -> Point:
+    """Whether the page stayed within the limits of size and time."""
     shown = statistics.median(each[SHOWN] for each in times)
     # A page cannot be empty or take no time: then something else was measured.
-    holds = 0 < size < MOST_BYTES and 0 < shown < MOST_SECONDS
-    return holds, (
-        f"{'PASS' if holds else 'FAIL'}  the page has {size} bytes ({size / 1e6:.2f} MB) and was"
-        f" shown after {shown:.2f} s (median of {len(times)}); allowed are {MOST_BYTES / 1e6:.0f}"
-        f" MB and {MOST_SECONDS:.0f} s"
+    return Point(
+        0 < size < MOST_BYTES and 0 < shown < MOST_SECONDS,
+        f"the page has {size} bytes ({size / 1e6:.2f} MB) and was shown after {shown:.2f} s (median"
+        f" of {len(times)}); allowed are {MOST_BYTES / 1e6:.0f} MB and {MOST_SECONDS:.0f} s",
     )
 
 
@@ -152,23 +119,13 @@ def table(times: Sequence[Mapping[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Run the benchmark. Returns the exit code."""
-    parser = argparse.ArgumentParser(description="What the page of a large run costs.")
-    parser.add_argument("--nodes", type=int, default=deciding.NODES, help="of both arms together")
-    parser.add_argument("--blocks", type=int, default=deciding.BLOCKS)
+def main() -> Iterator[Point]:
+    """Run the benchmark."""
+    parser = deciding.sizes("What the page of a large run costs.")
     parser.add_argument("--opens", type=int, default=OPENS)
     parser.add_argument("--keep", type=Path, help="write the page to this file")
-    parser.add_argument("--write", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.write:
-        write()
-        return 0
-    try:
-        cost, page = written(asked.nodes, asked.blocks)
-    except subprocess.CalledProcessError:
-        print("FAIL  writing the page ended with an error: see above")
-        return 1
+    cost, page = written(asked.nodes, asked.blocks)
     print(
         f"{asked.nodes} nodes, {asked.blocks} blocks, 3 tests, {cost['trials']} trials, seed"
         f" {deciding.SEED}: the report took {cost['reporting']:.1f} s, {cost['drawing']:.1f} s of"
@@ -179,10 +136,8 @@ def main() -> int:
         file.write_bytes(page)
         times = opened(file.resolve(), asked.opens)
     print(table(times))
-    holds, line = judge(len(page), times)
-    print(line)
-    return 0 if holds else 1
+    yield judged(len(page), times)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge(main))

@@ -18,8 +18,8 @@ codes: 0 the points of `holds` hold, 1 one does not, 2 the machine is not right 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
+import functools
 import itertools
 import json
 import math
@@ -28,23 +28,21 @@ import statistics
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
-import boto3
 from boto3.dynamodb.types import TypeDeserializer
 
-from benchmarks.figures import ImpossibleFigure, positive
+from benchmarks.in_lab import Json, document, lab, say
+from benchmarks.points import Point, judge, positive
 from lab import daemon, stack
 from lab.aws.awslambda.runtime import INVOCATIONS
 from lab.errors import LabError
 from lab.setup import kwok
-from lab.up import bring_up
 from rackrate.measure import manifests
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
-from rackrate_text.words import listed
 
 SIZES = (14, 60, 150, 502, 1002)
 OUT = Path(__file__).resolve().parents[1] / "out" / "scale"
@@ -88,43 +86,12 @@ MOST_COLLECT_SECONDS, MOST_SPREAD_SECONDS = 20.0, 2.0
 MOST_ESTIMATE_ERROR = 0.15
 DEPLOY_SECONDS, RUN_SECONDS = 900.0, 840.0
 
-Json = dict[str, Any]
+#: Gives a client of the lab's region, by the service's name.
+Client = Callable[[str], Any]
 _plain = TypeDeserializer().deserialize
 
 
 # -- measuring
-
-
-@contextlib.contextmanager
-def _lab() -> Iterator[Json]:
-    program = kwok.program()
-    status = bring_up(_say, tied=True, deploy=False, kwok=program)
-    try:
-        yield status
-    finally:
-        daemon.stop()
-
-
-def _say(step: str) -> None:
-    print(f"  {time.strftime('%H:%M:%S')} {step}", flush=True)
-
-
-class Region:
-    """Clients of the lab's region."""
-
-    def __init__(self, status: Mapping[str, Any]) -> None:
-        self._status, self._clients = status, dict[str, Any]()
-
-    def __getattr__(self, service: str) -> Any:
-        if service not in self._clients:
-            self._clients[service] = boto3.client(
-                service,  # type: ignore[call-overload]
-                endpoint_url=self._status["endpoint_url"],
-                region_name=self._status["region"],
-                aws_access_key_id=self._status["access_key_id"],
-                aws_secret_access_key=self._status["secret_access_key"],
-            )
-        return self._clients[service]
 
 
 def measure(nodes: int) -> Json:
@@ -140,49 +107,53 @@ def measure(nodes: int) -> Json:
         "HostNetwork": "false",
         "SecondaryCidr": "100.64.0.0/16",
     }
-    with _lab() as status:
+    with lab(deploy=False, kwok=kwok.program()) as status:
         stack.build()
         began = time.monotonic()
-        stack.deploy(status, _say, parameters=parameters, seconds=DEPLOY_SECONDS)
+        stack.deploy(status, say, parameters=parameters, seconds=DEPLOY_SECONDS)
         deployed = time.monotonic() - began
-        region = Region(status)
+        client = functools.cache(functools.partial(stack.client, status))
         outputs = stack.outputs(status)
         pairing = "mesh" if nodes <= MOST_NODES_OF_A_MESH else "ring"
-        arn = _run(region, outputs["StateMachineArn"], {**PLAN, "pairing": pairing})
-        _say("reading the figures")
-        found = _figures(region, outputs, arn)
+        arn = _run(client, outputs["StateMachineArn"], {**PLAN, "pairing": pairing})
+        say("reading the figures")
+        found = _figures(client, outputs, arn)
     return {"nodes": 2 * each, "pairing": pairing, "deploy_seconds": deployed, **found}
 
 
-def _run(region: Region, machine: str, plan: Mapping[str, Any]) -> str:
-    started = region.stepfunctions.start_execution(
-        stateMachineArn=machine, name=RUN, input=json.dumps(plan)
-    )
-    arn = str(started["executionArn"])
-    _say("running")
+def _run(client: Client, machine: str, plan: Mapping[str, Any]) -> str:
+    states = client("stepfunctions")
+    request = {"stateMachineArn": machine, "name": RUN, "input": json.dumps(plan)}
+    arn = str(states.start_execution(**request)["executionArn"])
+    say("running")
     deadline = time.monotonic() + RUN_SECONDS
-    while True:
-        told = region.stepfunctions.describe_execution(executionArn=arn)
-        if told["status"] == "SUCCEEDED":
-            return arn
-        if told["status"] != "RUNNING":
-            raise LabError(f"The run {told['status']}: {told.get('error')}: {told.get('cause')}")
+    while (execution := states.describe_execution(executionArn=arn))["status"] == "RUNNING":
         if time.monotonic() > deadline:
             raise LabError(f"The run still goes on after {RUN_SECONDS:.0f} s: see the lab's logs.")
         time.sleep(1)
+    if execution["status"] != "SUCCEEDED":
+        why = f"{execution.get('error')}: {execution.get('cause')}"
+        raise LabError(f"The run {execution['status']}: {why}")
+    return arn
 
 
-def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
-    histories = list(_histories(region, arn))
+def _pages(client: Any, operation: str, key: str, **request: Any) -> list[Json]:
+    """All entries of a paginated list."""
+    pages = client.get_paginator(operation).paginate(**request)
+    return [entry for page in pages for entry in page.get(key, [])]
+
+
+def _figures(client: Client, outputs: Mapping[str, str], arn: str) -> Json:
+    histories = list(_histories(client, arn))
     directory = daemon.state_directory()
-    items = _items(region, outputs["TableName"])
+    items = _items(client, outputs["TableName"])
     trials = [each for each in items if str(each["sk"]).startswith("trial#")]
-    plan = _object(region, outputs["BucketName"], f"runs/{RUN}/plan.json")
-    results = _object(region, outputs["BucketName"], f"runs/{RUN}/results.json")
+    plan = _object(client, outputs["BucketName"], "plan.json")
+    results = _object(client, outputs["BucketName"], "results.json")
     invocations = _lines(directory / "aws" / "lambda" / INVOCATIONS)
     run = next(each for each in items if each["sk"] == "run")
     since = histories[0][0]["timestamp"].timestamp()
-    settings = _settings(region)
+    settings = _settings(client)
     of_run = [each for each in invocations if each["ended_at"] > since]
     functions = functions_of(of_run, settings)
     requests = [
@@ -209,7 +180,7 @@ def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
         "state_bytes": max(map(largest_state, histories)),
         "event_bytes": max(each["event_bytes"] for each in invocations),
         "item_bytes": max(len(json.dumps(each, default=str)) for each in items),
-        "objects": _objects(region, outputs["BucketName"]),
+        "objects": _objects(client, outputs["BucketName"]),
         "starts": starts_of(trials),
         "collections": collections_of(trials, of_run, settings),
         "estimate": {
@@ -223,59 +194,52 @@ def _figures(region: Region, outputs: Mapping[str, str], arn: str) -> Json:
     }
 
 
-def _histories(region: Region, arn: str) -> Iterator[list[Json]]:
+def _histories(client: Client, arn: str) -> Iterator[list[Json]]:
     """The history of an execution, then those of the items of its Map Runs."""
-    client = region.stepfunctions
-
-    def history(of: str) -> list[Json]:
-        pages = client.get_paginator("get_execution_history").paginate(executionArn=of)
-        return [event for page in pages for event in page["events"]]
-
-    yield history(arn)
-    for map_run in client.list_map_runs(executionArn=arn)["mapRuns"]:
-        pages = client.get_paginator("list_executions").paginate(mapRunArn=map_run["mapRunArn"])
-        for child in itertools.chain.from_iterable(page["executions"] for page in pages):
-            yield history(child["executionArn"])
+    states = client("stepfunctions")
+    arns = [arn]
+    for map_run in states.list_map_runs(executionArn=arn)["mapRuns"]:
+        name = {"mapRunArn": map_run["mapRunArn"]}
+        items = _pages(states, "list_executions", "executions", **name)
+        arns += [item["executionArn"] for item in items]
+    for each in arns:
+        yield _pages(states, "get_execution_history", "events", executionArn=each)
 
 
-def _items(region: Region, table: str) -> list[Json]:
-    pages = region.dynamodb.get_paginator("query").paginate(
+def _items(client: Client, table: str) -> list[Json]:
+    items = _pages(
+        client("dynamodb"),
+        "query",
+        "Items",
         TableName=table,
         KeyConditionExpression="pk = :pk",
         ExpressionAttributeValues={":pk": {"S": f"run#{RUN}"}},
     )
-    return [
-        {name: _plain(value) for name, value in item.items()}
-        for page in pages
-        for item in page["Items"]
-    ]
+    return [{name: _plain(value) for name, value in item.items()} for item in items]
 
 
-def _object(region: Region, bucket: str, key: str) -> Json:
-    found: Json = json.loads(region.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+def _object(client: Client, bucket: str, name: str) -> Json:
+    key = f"runs/{RUN}/{name}"
+    found: Json = json.loads(client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
     return found
 
 
-def _objects(region: Region, bucket: str) -> Json:
+def _objects(client: Client, bucket: str) -> Json:
     """How many objects the run wrote, and the size of the largest of each kind."""
-    pages = region.s3.get_paginator("list_objects_v2").paginate(
-        Bucket=bucket, Prefix=f"runs/{RUN}/"
-    )
+    prefix = f"runs/{RUN}/"
     sizes: dict[str, list[int]] = defaultdict(list)
-    for each in itertools.chain.from_iterable(page.get("Contents", []) for page in pages):
-        name = each["Key"].removeprefix(f"runs/{RUN}/").partition("/")
-        sizes[name[0] + name[1]].append(each["Size"])
+    objects = _pages(client("s3"), "list_objects_v2", "Contents", Bucket=bucket, Prefix=prefix)
+    for each in objects:
+        folder, slash, _ = each["Key"].removeprefix(prefix).partition("/")
+        sizes[folder + slash].append(each["Size"])
     return {name: {"number": len(of), "largest": max(of)} for name, of in sorted(sizes.items())}
 
 
-def _settings(region: Region) -> dict[str, tuple[float, int]]:
+def _settings(client: Client) -> dict[str, tuple[float, int]]:
     """The time in seconds and the memory in bytes of each function."""
-    client = getattr(region, "lambda")
-    pages = client.get_paginator("list_functions").paginate()
     return {
         each["FunctionName"]: (float(each["Timeout"]), int(each["MemorySize"]) * 2**20)
-        for page in pages
-        for each in page["Functions"]
+        for each in _pages(client("lambda"), "list_functions", "Functions")
     }
 
 
@@ -438,13 +402,6 @@ def collections_of(
     return found
 
 
-class Point(NamedTuple):
-    """A point of what is to hold: whether it does, and the figures that say so."""
-
-    holds: bool
-    what: str
-
-
 def per_pair(size: Mapping[str, Any]) -> dict[str, float]:
     """The figures that are to be flat: a run's, divided by its pairs."""
     pairs = positive(size["pairs"], "the number of pairs")
@@ -585,94 +542,61 @@ def costs_of(size: Mapping[str, Any]) -> tuple[float, float]:
 
 def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
     """The figures of all sizes as a Markdown table, a column for each size."""
-
-    def row(what: str, figures: Iterable[object]) -> str:
-        return f"| {' | '.join([what, *map(str, figures)])} |"
-
-    def stage(size: Mapping[str, Any], *names: str) -> str:
-        return f"{sum(size['stages'].get(name, 0.0) for name in names):.1f}"
-
-    def function(size: Mapping[str, Any], step: str, kind: str) -> float:
-        return float(size["functions"].get(step, {}).get(kind, 0.0))
-
-    flat = [per_pair(size) for size in sizes]
     steps = sorted({step for size in sizes for step in size["functions"]})
     kinds = sorted({kind for size in sizes for kind in size["requests"]})
+    columns = [_column(size, steps, kinds) for size in sizes]
     return [
-        row("", (f"{size['nodes']} nodes" for size in sizes)),
-        row("---", ("---:" for _ in sizes)),
-        row("pairing", (size["pairing"] for size in sizes)),
-        row("pairs", (size["pairs"] for size in sizes)),
-        row("trials", (size["trials"] for size in sizes)),
-        row("a run, s", (f"{size['run_seconds']:.0f}" for size in sizes)),
-        *(row(f"`{name}`, s", (stage(size, name) for size in sizes)) for name in STAGES),
-        *(
-            row(
-                f"longest `{step}`, s",
-                (f"{function(s, step, 'longest_seconds'):.1f}" for s in sizes),
-            )
-            for step in ("launch", "collect")
-        ),
-        *(
-            row(
-                f"the same with Lambda's share of a CPU, `{step}`, s",
-                (f"{function(size, step, 'longest_on_lambda'):.1f}" for size in sizes),
-            )
-            for step in ("launch", "collect")
-        ),
-        row(
-            "longest collection of a round after its last test, s",
-            (f"{max(each['on_lambda'] for each in s['collections']):.1f}" for s in sizes),
-        ),
-        row(
-            "longest deletion of a round's client pods, s",
-            (f"{size['deletion_seconds']:.1f}" for size in sizes),
-        ),
-        *(
-            row(f"{name} per pair", (f"{of[name]:.3g}" for of in flat))
-            for name in ("processor seconds", "Lambda seconds", "transitions", "API requests")
-        ),
-        *(
-            row(
-                f"{kind}, per pair",
-                (f"{size['requests'].get(kind, 0) / size['pairs']:.3g}" for size in sizes),
-            )
-            for kind in kinds
-        ),
-        row("largest state, bytes", (size["state_bytes"] for size in sizes)),
-        row("largest event, bytes", (size["event_bytes"] for size in sizes)),
-        row("largest item, bytes", (size["item_bytes"] for size in sizes)),
-        row("longest history, events", (size["most_events"] for size in sizes)),
-        row(
-            "largest object of the run, bytes",
-            (max(of["largest"] for of in size["objects"].values()) for size in sizes),
-        ),
-        *(
-            row(
-                f"memory of `{step}`",
-                (f"{function(s, step, 'share_of_memory'):.0%}" for s in sizes),
-            )
-            for step in steps
-        ),
-        *(
-            row(
-                f"{what}, estimated / counted",
-                (f"{_estimated(s)[what]:.4g} / {counted_usage(s)[what]:.4g}" for s in sizes),
-            )
-            for what in ("state transition", "request", "GB-second")
-        ),
-        row("first to last start of a test, s", (f"{whole_spread(size):.0f}" for size in sizes)),
-        row("the same, median round", (f"{_median_spread(size):.0f}" for size in sizes)),
+        f"| {' | '.join([title, *(str(column[title]) for column in columns)])} |"
+        for title in columns[0]
     ]
 
 
-def _estimated(size: Mapping[str, Any]) -> dict[str, float]:
-    return {line["unit"]: line["quantity"] for line in size["estimate"]["lines"]}
+def _column(
+    size: Mapping[str, Any], steps: Sequence[str], kinds: Sequence[str]
+) -> dict[str, object]:
+    """The figures of a size by their titles. The first two are the table's header."""
+    pairs, counted = size["pairs"], counted_usage(size)
+    estimated = {line["unit"]: line["quantity"] for line in size["estimate"]["lines"]}
+    spreads = [each["spread"] for each in size["starts"] if each["block"] > 0]
 
+    def function(step: str, kind: str) -> float:
+        return float(size["functions"].get(step, {}).get(kind, 0.0))
 
-def _median_spread(size: Mapping[str, Any]) -> float:
-    found = [each["spread"] for each in size["starts"] if each["block"] > 0]
-    return statistics.median(found) if found else 0.0
+    return {
+        "": f"{size['nodes']} nodes",
+        "---": "---:",
+        "pairing": size["pairing"],
+        "pairs": pairs,
+        "trials": size["trials"],
+        "a run, s": f"{size['run_seconds']:.0f}",
+        **{f"`{name}`, s": f"{size['stages'].get(name, 0.0):.1f}" for name in STAGES},
+        **{
+            f"{words} `{step}`, s": f"{function(step, kind):.1f}"
+            for kind, words in (
+                ("longest_seconds", "longest"),
+                ("longest_on_lambda", "the same with Lambda's share of a CPU,"),
+            )
+            for step in ("launch", "collect")
+        },
+        "longest collection of a round after its last test, s": (
+            f"{max(each['on_lambda'] for each in size['collections']):.1f}"
+        ),
+        "longest deletion of a round's client pods, s": f"{size['deletion_seconds']:.1f}",
+        **{f"{name} per pair": f"{value:.3g}" for name, value in per_pair(size).items()},
+        **{f"{kind}, per pair": f"{size['requests'].get(kind, 0) / pairs:.3g}" for kind in kinds},
+        "largest state, bytes": size["state_bytes"],
+        "largest event, bytes": size["event_bytes"],
+        "largest item, bytes": size["item_bytes"],
+        "longest history, events": size["most_events"],
+        "largest object of the run, bytes": max(of["largest"] for of in size["objects"].values()),
+        **{f"memory of `{step}`": f"{function(step, 'share_of_memory'):.0%}" for step in steps},
+        **{
+            f"{unit}, estimated / counted": f"{estimated[unit]:.4g} / {counted[unit]:.4g}"
+            for unit in ("state transition", "request", "GB-second")
+        },
+        "first to last start of a test, s": f"{whole_spread(size):.0f}",
+        "the same, median round": f"{statistics.median(spreads) if spreads else 0:.0f}",
+    }
 
 
 def picture(sizes: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -712,8 +636,8 @@ def picture(sizes: Sequence[Mapping[str, Any]], path: Path) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
-def main() -> int:
-    """Run the benchmark. Returns the exit code."""
+def main() -> Iterator[Point]:
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description="What a run costs, from 14 to 1002 nodes.")
     parser.add_argument("--nodes", type=int, action="append", help="of both arms; may be repeated")
     parser.add_argument("--judge", action="store_true", help="measure nothing: read the figures")
@@ -721,35 +645,20 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=OUT, help="where the figures are kept")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    try:
-        for nodes in () if arguments.judge else arguments.nodes or SIZES:
-            print(f"{nodes} nodes:", flush=True)
-            found = measure(nodes)
-            path = arguments.out / f"{found['nodes']:04d}.json"
-            path.write_text(json.dumps(found, indent=1), encoding="utf-8")
-        sizes = [
-            json.loads(path.read_text("utf-8")) for path in sorted(arguments.out.glob("*.json"))
-        ]
-        if not sizes:
-            raise LabError(f"{arguments.out} has no figures: run it without --judge first.")
-        if old := [size["nodes"] for size in sizes if "collections" not in size]:
-            raise LabError(
-                f"{arguments.out} has figures of an earlier benchmark for {listed(old)}"
-                " nodes: measure these sizes again, or delete their files."
-            )
-        points = judged(sizes)
-        if arguments.picture is not None:
-            picture(sizes, arguments.picture)
-    except ImpossibleFigure as impossible:
-        print(impossible, file=sys.stderr)
-        return 1
-    except LabError as error:
-        print(error, file=sys.stderr)
-        return 2
+    for nodes in () if arguments.judge else arguments.nodes or SIZES:
+        print(f"{nodes} nodes:", flush=True)
+        found = measure(nodes)
+        path = arguments.out / f"{found['nodes']:04d}.json"
+        path.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    sizes = [document(path) for path in sorted(arguments.out.glob("*.json"))]
+    if not sizes:
+        raise LabError(f"{arguments.out} has no figures: run it without --judge first.")
+    points = judged(sizes)
+    if arguments.picture is not None:
+        picture(sizes, arguments.picture)
     print(*table(sizes), "", sep="\n")
-    print(*(f"{'PASS' if point.holds else 'FAIL'}  {point.what}" for point in points), sep="\n")
-    return 0 if all(point.holds for point in points) else 1
+    yield from points
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge(main))

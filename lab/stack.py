@@ -88,7 +88,7 @@ def package(status: Mapping[str, Any]) -> Packaged:
 
     Raises LabError when nothing was built.
     """
-    s3 = _client(status, "s3")
+    s3 = client(status, "s3")
     artifacts = f"{STACK}-artifacts"
     s3.create_bucket(Bucket=artifacts)
     # Not in the build directory, which labs of several caches share.
@@ -138,7 +138,7 @@ def deploy(
     it.
     """
     packaged = packaged or package(status)
-    cloudformation = _client(status, "cloudformation")
+    cloudformation = client(status, "cloudformation")
     own = {"ToolImage": str(status["tools_image"]), "HostNetwork": "true"}
     wanted = {**own, **(parameters or {})}
     large = packaged.path.stat().st_size > LARGEST_TEMPLATE_BODY_BYTES
@@ -164,7 +164,7 @@ def delete(
     status: Mapping[str, Any], say: Say, *, name: str = STACK, seconds: float = DELETE_SECONDS
 ) -> None:
     """Delete a stack and wait until it is gone. Raises LabError with the events' reasons."""
-    cloudformation = _client(status, "cloudformation")
+    cloudformation = client(status, "cloudformation")
     try:
         found = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
@@ -173,7 +173,8 @@ def delete(
     _watch(cloudformation, say, found["StackId"], "DELETE_COMPLETE", seconds)
 
 
-def _client(status: Mapping[str, Any], service: str) -> Any:
+def client(status: Mapping[str, Any], service: str) -> Any:
+    """A client of the lab's region."""
     return boto3.client(
         service,  # type: ignore[call-overload]
         endpoint_url=status["endpoint_url"],
@@ -282,7 +283,7 @@ def _sam(arguments: list[str], variables: dict[str, str]) -> None:
 
 def outputs(status: Mapping[str, Any], name: str = STACK) -> dict[str, str]:
     """A stack's outputs."""
-    stack = _client(status, "cloudformation").describe_stacks(StackName=name)["Stacks"][0]
+    stack = client(status, "cloudformation").describe_stacks(StackName=name)["Stacks"][0]
     return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import scale
-from benchmarks.figures import ImpossibleFigure
+from benchmarks.points import ImpossibleFigure
 
 PRICES = {
     "node-hour": 0.1,

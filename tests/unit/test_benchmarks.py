@@ -7,16 +7,16 @@ import datetime
 import io
 import json
 import math
-from pathlib import Path
+import subprocess
 from typing import Any
 
 import pytest
 
-from benchmarks import deciding, fidelity, lab_campaign, lab_verdicts, opening
-from benchmarks.deciding import Pages, Records
-from benchmarks.figures import ImpossibleFigure, positive, share
+from benchmarks import deciding, fidelity, lab_campaign, opening
+from benchmarks.deciding import Records
 from benchmarks.lab_campaign import Truth
-from benchmarks.lab_verdicts import AA, AB, Kept, Series, criterion, is_wrong, rows, tally
+from benchmarks.lab_verdicts import AA, AB, Series, criterion, is_wrong, rows, tally
+from benchmarks.points import ImpossibleFigure, Point, judge, positive, share
 from lab.errors import LabError
 from rackrate.measure.trials import Trial
 from rackrate.plan.schedule import items_from_json, planned_trials
@@ -86,10 +86,9 @@ def test_a_run_without_verdicts_is_wrong_in_either_series(series: Series, nothin
 def test_one_of_twenty_runs_may_be_wrong(
     series: Series, runs: int, wrong: int, holds: bool
 ) -> None:
-    held, line = criterion(series, [True] * wrong + [False] * (runs - wrong))
-    assert held is holds
-    assert line.startswith("PASS" if holds else "FAIL")
-    assert f"{wrong if series is AA else runs - wrong} of {runs} runs" in line
+    point = criterion(series, [True] * wrong + [False] * (runs - wrong))
+    assert point.holds is holds
+    assert f"{wrong if series is AA else runs - wrong} of {runs} runs" in point.what
 
 
 def test_no_runs_prove_nothing() -> None:
@@ -114,24 +113,6 @@ def test_the_tally_counts_words_and_skips_runs_without_verdicts() -> None:
     assert tally([results(SAME), None, results(SAME), results(verdict("better"))]) == [
         "  tcp-1 throughput: 2 no meaningful difference, 1 better"
     ]
-
-
-def test_what_is_kept_is_found_again_and_not_mixed_with_other_plans(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = Kept(tmp_path / "new")
-    kept.claim()
-    assert kept.results(AA, 1001) is None
-    run = kept.directory / lab_verdicts.run_name(AA, 1001)
-    run.mkdir()
-    (run / "results.json").write_text('{"verdicts": []}', encoding="utf-8")
-    kept.claim()
-    assert kept.results(AA, 1001) == {"verdicts": []}
-    assert kept.has_all(AA, 1)
-    assert not kept.has_all(AA, 2)
-    monkeypatch.setattr(lab_verdicts, "PLAN", {"blocks": 12})
-    with pytest.raises(LabError, match="give --keep a new directory"):
-        kept.claim()
 
 
 # -- fidelity
@@ -239,12 +220,12 @@ def test_what_can_be_is_handed_on() -> None:
 # -- the cost of deciding
 
 
-def read_all(pages: Pages, prefix: str, **request: Any) -> list[dict[str, Any]]:
+def read_all(records: Records, prefix: str, **request: Any) -> list[dict[str, Any]]:
     """All items of the run whose sort keys begin with `prefix`, read as a paginator does."""
     found: list[dict[str, Any]] = []
     values = {":pk": {"S": "run#deciding"}, ":prefix": {"S": prefix}}
     while True:
-        answer = json.loads(pages.answer({"ExpressionAttributeValues": values, **request}))
+        answer = records.query(ExpressionAttributeValues=values, **request)
         found += answer["Items"]
         if "LastEvaluatedKey" not in answer:
             return found
@@ -273,7 +254,7 @@ def test_pages_hold_every_item_once_and_no_more_than_was_asked_for(
 ) -> None:
     monkeypatch.setattr(deciding, "PAGE_BYTES", 3000)
     found = read_all(
-        Pages(measured_run),
+        measured_run,
         "trial#0001#",
         ProjectionExpression="#sk, #value",
         ExpressionAttributeNames={"#sk": "sk", "#value": "value"},
@@ -288,7 +269,7 @@ def test_pages_hold_every_item_once_and_no_more_than_was_asked_for(
 
 
 def test_an_unprojected_page_holds_whole_items(measured_run: Records) -> None:
-    assert read_all(Pages(measured_run), "run") == [measured_run.items["run#deciding"]["run"]]
+    assert read_all(measured_run, "run") == [measured_run.items["run#deciding"]["run"]]
 
 
 @pytest.mark.parametrize(
@@ -307,10 +288,8 @@ def test_deciding_may_cost_a_tenth_of_the_functions_time_and_a_gigabyte(
 ) -> None:
     function = load(ROOT / "templates" / "benchmark.yaml")["Resources"]["AnalyzeFunction"]
     assert function["Properties"]["Timeout"] == 10 * deciding.MOST_SECONDS
-    held, told = deciding.judge({"seconds": seconds, "processor_seconds": 1.0, "peak_bytes": peak})
-    assert held is holds
-    assert told.startswith("PASS" if holds else "FAIL")
-    assert str(peak) in told
+    cost = {"seconds": seconds, "processor_seconds": 1.0, "peak_bytes": peak}
+    assert deciding.judged(cost).holds is holds
 
 
 # -- the cost of opening the page
@@ -333,10 +312,7 @@ def moments(shown: float) -> dict[str, float]:
 def test_a_large_page_may_have_two_megabytes_and_take_three_seconds(
     size: int, seconds: tuple[float, ...], holds: bool
 ) -> None:
-    held, told = opening.judge(size, [moments(each) for each in seconds])
-    assert held is holds
-    assert told.startswith("PASS" if holds else "FAIL")
-    assert str(size) in told
+    assert opening.judged(size, [moments(each) for each in seconds]).holds is holds
 
 
 def test_a_moment_has_its_median_and_its_extremes() -> None:
@@ -360,16 +336,17 @@ def answer(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("true_ratio", "covered", "predicted"),
-    [(1.995, True, True), (2.15, False, True), (2.3, False, False), (1.91, True, True)],
+    ("true_ratio", "holds"), [(1.995, True), (2.15, False), (2.3, False), (1.91, True)]
 )
 def test_a_campaign_holds_only_if_its_intervals_contain_the_truth(
-    true_ratio: float, covered: bool, predicted: bool
+    true_ratio: float, holds: bool
 ) -> None:
-    found = lab_campaign.judged(answer(), Truth.of([true_ratio, true_ratio]))
-    assert (found.covered, found.predicted) == (covered, predicted)
-    assert found.line.startswith("PASS" if covered and predicted else "FAIL")
-    assert f"truth {true_ratio:.3f}" in found.line
+    assert lab_campaign.judged(answer(), Truth.of([true_ratio, true_ratio])).holds is holds
+
+
+def test_a_campaign_whose_next_draw_misses_the_truth_fails() -> None:
+    wide = answer(ci_simultaneous=[1.0, 3.0], prediction95=[1.9, 1.95])
+    assert not lab_campaign.judged(wide, Truth.of([2.0, 2.0])).holds
 
 
 def test_an_answer_without_an_interval_is_no_proof() -> None:
@@ -382,7 +359,7 @@ def test_a_truth_that_rests_on_measurements_has_students_interval() -> None:
     # The logarithms' mean is 0.7414 and its standard error 0.01947; t of three degrees is 3.182.
     assert (true.low, true.high) == pytest.approx((1.9727, 2.2330), rel=1e-3)
     assert true.meets((2.2, 2.4)) and not true.meets((2.25, 2.4))
-    assert "truth 2.099 (1.97" in lab_campaign.judged(answer(), true).line
+    assert "truth 2.099 (1.97" in lab_campaign.judged(answer(), true).what
 
 
 def test_a_truth_that_could_be_anything_judges_nothing() -> None:
@@ -398,3 +375,19 @@ def test_the_spine_is_no_part_of_what_a_round_trip_takes_on_the_machine() -> Non
     none = verdict("better", "rtt", "rtt", arm_median=60e-6, baseline_median=200e-6)
     with pytest.raises(ImpossibleFigure):
         lab_campaign.machine_of(results(none))
+
+
+def test_a_benchmark_ends_with_what_its_points_and_failures_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def raising(error: Exception) -> list[Point]:
+        raise error
+
+    assert judge(lambda: [Point(True, "flat")]) == 0
+    assert judge(lambda: [Point(False, "steep"), Point(True, "flat")]) == 1
+    assert judge(lambda: raising(ImpossibleFigure("nothing"))) == 1
+    assert judge(lambda: raising(subprocess.CalledProcessError(1, ["python", "-c", "work"]))) == 1
+    assert judge(lambda: raising(LabError("no root"))) == 2
+    printed = capsys.readouterr()
+    assert "FAIL  steep" in printed.out
+    assert "no root" in printed.err
