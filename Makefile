@@ -14,8 +14,11 @@ tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure t
 	tests/docs/test_pages.py
 emulation := tests/lab_aws
 both_cores := --numprocesses 2 --dist loadfile --no-loadscope-reorder
-# Measures what the quick tests cover of the domain (pyproject.toml); scripts.coverage_table prints it.
+# Measures what the quick tests cover of the domain (pyproject.toml).
 coverage := --cov --cov-report=
+# All property tests, with more examples of each than `make test` has. Other folders have none.
+fuzz_round = $(python) -m pytest --exitfirst --quiet --numprocesses 2 --dist worksteal -m hypothesis \
+	--hypothesis-profile=fuzz tests/unit tests/lab_unit tests/cli
 seed := $(if $(SEED),--seed $(SEED))
 plan := $(if $(PLAN),--plan $(PLAN))
 set := $(SET:%=--set %)
@@ -128,7 +131,7 @@ test-measured: setup
 .PHONY: test-unit
 test-unit: setup ## The quick tests, on both cores; they need no root
 	@$(python) -m pytest $(both_cores) $(unit) $(coverage)
-	@$(python) -m scripts.coverage_table
+	@.venv/bin/coverage report --sort=cover | awk 'NR < 3 || /^TOTAL/ || $$NF + 0 < 90'
 
 .PHONY: test-integration
 test-integration: setup ## The command, the emulated AWS, pages in a browser; they need no root
@@ -168,7 +171,10 @@ test-frozen: setup ## The quick tests while their processes are frozen most of t
 .PHONY: fuzz
 SECONDS ?= 600
 fuzz: setup ## Run the property tests with fresh seeds; SECONDS=600 is for how long
-	@$(python) -m scripts.fuzz $(SECONDS)
+	@timeout $(SECONDS) sh -c 'while :; do \
+		round="$(fuzz_round) --hypothesis-seed=$$(shuf -i 0-999999999 -n 1)"; \
+		$$round || { echo "It failed. Run it again: $$round"; exit 1; }; \
+	done'; test $$? -eq 124
 
 .PHONY: lint
 lint: setup ## Formatter, linters and type checker
