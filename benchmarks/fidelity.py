@@ -10,25 +10,22 @@ Run as `make bench`, or `python -m benchmarks.fidelity [PLAN]...`. Exit codes: 0
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import re
 import statistics
-import subprocess
 import sys
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.in_lab import document, lab, rackrate
+from benchmarks.in_lab import document, iperf3, lab, rackrate
 from benchmarks.points import ImpossibleFigure, Point, judge, positive, share
-from lab import control_groups, daemon, stack
-from lab.nodes.process import wait_until
-from lab.setup import tools
+from lab import control_groups, stack
 
 REPETITIONS = 6
-PORT = 5301  # beside the pods' servers, which listen in namespaces of their own
 TEST = "tcp-1"
 
 
@@ -106,52 +103,17 @@ def share_of_run(status: dict[str, Any], results: Path) -> float:
     return traffic_share(history, trials, printed)
 
 
-def bare_iperf3(arms: dict[str, list[str]], seconds: int) -> dict[str, float]:
+def bare_iperf3(arms: Mapping[str, Sequence[str]], seconds: int) -> dict[str, float]:
     """The median of bare iperf3 for each arm's two nodes, in bits per second at the receiver."""
     figures: dict[str, list[float]] = defaultdict(list)
-    for repetition in range(REPETITIONS):
-        threads = []
-        for arm, nodes in arms.items():
-            client, server = nodes if repetition % 2 == 0 else reversed(nodes)
-
-            def measure(arm: str = arm, client: str = client, server: str = server) -> None:
-                figures[arm].append(_one(client, server, seconds))
-
-            threads.append(threading.Thread(target=measure))
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with ThreadPoolExecutor(len(arms)) as pool:
+        for repetition in range(REPETITIONS):
+            pairs = [nodes[::-1] if repetition % 2 else nodes for nodes in arms.values()]
+            clients, servers = zip(*pairs, strict=True)
+            results = pool.map(iperf3, clients, servers, itertools.repeat(seconds))
+            for arm, bits_per_second in zip(arms, results, strict=True):
+                figures[arm].append(bits_per_second)
     return {arm: statistics.median(values) for arm, values in figures.items()}
-
-
-def _one(client: str, server: str, seconds: int) -> float:
-    iperf3 = tools.command("iperf3")
-    address = server.split(".")[0].removeprefix("ip-").replace("-", ".")
-    listening = subprocess.Popen(
-        [*daemon.enter(server), *iperf3, "--server", "--one-off", "--port", str(PORT)],
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        socket_table = [*daemon.enter(server), "ss", "-Hltn", f"sport = :{PORT}"]
-        wait_until(
-            lambda: bool(subprocess.run(socket_table, capture_output=True, check=True).stdout),
-            seconds=10,
-            describe=lambda: f"iperf3 does not listen on {server}",
-        )
-        done = subprocess.run(
-            [
-                *(*daemon.enter(client), *iperf3, "--client", address, "--port", str(PORT)),
-                *("--time", str(seconds), "--json"),
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    finally:
-        listening.terminate()
-        listening.wait()
-    return float(json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"])
 
 
 def report(status: dict[str, Any], plan: Path) -> None:
@@ -166,12 +128,8 @@ def report(status: dict[str, Any], plan: Path) -> None:
     }
     stored = document(results / "plan.json")
     test = next(t for t in stored["plan"]["tests"] if t["name"] == TEST)
-    arms = {arm["name"]: list(arm["nodes"])[:2] for arm in result["arms"]}
-    names = {
-        arm: [node if isinstance(node, str) else node["name"] for node in nodes]
-        for arm, nodes in arms.items()
-    }
-    bare = bare_iperf3(names, int(test["seconds"]))
+    arms = {arm["name"]: arm["nodes"][:2] for arm in result["arms"]}
+    bare = bare_iperf3(arms, int(test["seconds"]))
     print(
         f"\n{TEST} throughput at the receiver, median, network scaled by {status['network_scale']}"
     )

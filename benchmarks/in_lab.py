@@ -1,4 +1,4 @@
-"""The lab of a benchmark, and the `rackrate` command in it."""
+"""The lab of a benchmark, the `rackrate` command in it, and bare iperf3 between its nodes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from typing import Any
 
 from lab import daemon, stack
 from lab.errors import LabError
+from lab.nodes.process import wait_until
+from lab.setup import tools
 from lab.up import bring_up
 
 Json = dict[str, Any]
+#: Of bare iperf3, beside the pods' servers, which listen in namespaces of their own.
+PORT = 5301
 
 
 def say(step: str) -> None:
@@ -55,3 +59,44 @@ def document(path: Path) -> Json:
     """An object that the command wrote as JSON."""
     found: Json = json.loads(path.read_text("utf-8"))
     return found
+
+
+def address(node: str) -> str:
+    """A node's address, which its name has."""
+    return node.split(".")[0].removeprefix("ip-").replace("-", ".")
+
+
+def iperf3(client: str, server: str, seconds: int, *, streams: int = 1, omit: int = 0) -> float:
+    """Bits per second at the receiver of iperf3 between bare nodes: what the network lets through.
+
+    Args:
+        client: the node that sends.
+        server: the node that receives.
+        seconds: for how long, after `omit` seconds that do not count.
+        streams: number of parallel streams.
+        omit: seconds at the start that do not count.
+    """
+    program, port = tools.command("iperf3"), ("--port", str(PORT))
+    sockets = [*daemon.enter(server), "ss", "-Hltn", f"sport = :{PORT}"]
+    serving = [*daemon.enter(server), *program, "--server", "--one-off", *port]
+    with subprocess.Popen(serving, stdout=subprocess.DEVNULL) as listening:
+        try:
+            wait_until(
+                lambda: bool(subprocess.run(sockets, capture_output=True, check=True).stdout),
+                seconds=10,
+                describe=lambda: f"iperf3 does not listen on {server}",
+            )
+            done = subprocess.run(
+                [
+                    *(*daemon.enter(client), *program, "--client", address(server), *port),
+                    *("--time", str(seconds), "--omit", str(omit), "--parallel", str(streams)),
+                    "--json",
+                ],
+                capture_output=True,
+                text=True,
+                timeout=seconds + omit + 30,
+                check=True,
+            )
+        finally:
+            listening.terminate()
+    return float(json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"])

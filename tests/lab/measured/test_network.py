@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.in_lab import PORT, address, iperf3
 from lab import daemon
 from lab.fabric import caps
 from lab.setup import tools
-from tests.lab.bare_iperf3 import PORT, address, iperf3
 from tests.lab.running import Lab
 
 # Below a cap: TCP's and IP's headers (0.7 % of a jumbo frame) and the slow start of a short test.
@@ -54,7 +54,7 @@ def both_ways(lab: Lab, streams: int) -> dict[tuple[bool, bool], float]:
     def measure(group: bool, backwards: bool) -> None:
         one, other = lab.nodes(placement_group=group)
         pair = (other, one) if backwards else (one, other)
-        figures[group, backwards] = iperf3(*pair, streams)
+        figures[group, backwards] = iperf3(*pair, 2, streams=streams, omit=1)
 
     for backwards in (False, True):
         # Both arms at once, as in a run: they share nothing but the processor.
@@ -97,7 +97,7 @@ def check_cap(lab: Lab, one: str, other: str, cap: float) -> None:
     """One flow from node to node comes to its cap, bits per second, and never past it."""
     seen: list[float] = []
     while len(seen) < ATTEMPTS and not (seen and seen[-1] > LEAST_SHARE * cap):
-        seen.append(iperf3(one, other, 1))
+        seen.append(iperf3(one, other, 2, omit=1))
         assert seen[-1] < cap
     assert seen[-1] > LEAST_SHARE * cap, seen
 
