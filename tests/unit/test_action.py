@@ -39,6 +39,8 @@ def act(tmp_path):
             "INPUT_NAME": "ci-1",
             "INPUT_OUT": "out",
             **{f"INPUT_{name.upper()}": value for name, value in inputs.items()},
+            "GITHUB_RUN_ID": "11",
+            "GITHUB_RUN_ATTEMPT": "2",
             "GITHUB_OUTPUT": "outputs",
             "GITHUB_STEP_SUMMARY": "summary",
         }
@@ -87,7 +89,6 @@ def test_output_in_place_of_a_table_is_code_and_short(act, tmp_path):
         {"name": "ci\nsummary=/etc/passwd"},
         {"name": "ci\r"},
         {"name": "-x"},
-        {"name": ""},
         {"out": "out\nname=evil"},
         {"out": "../out"},
         {"out": "out/../../evil"},
@@ -101,6 +102,11 @@ def test_a_name_or_directory_that_leaves_its_place_is_refused(act, tmp_path, inp
     assert printed.startswith(f'::error::The input "{next(iter(inputs))}"')
     assert len(printed.splitlines()) == 1 and "evil" not in printed
     assert {path.name for path in tmp_path.iterdir()} == {"bin"}
+
+
+def test_a_run_and_a_campaign_of_a_workflow_without_names_have_ids_of_their_own(act):
+    ids = [act(name="", campaign=plan)[2].rpartition("name=")[2].split()[0] for plan in ("", "c")]
+    assert ids == ["ci-11-2", "ci-11-2-campaign"]
 
 
 def test_a_directory_elsewhere_may_be_named_by_its_whole_path(act, tmp_path):

@@ -124,7 +124,7 @@ def test_the_wheel_has_the_command_and_no_test_lab_or_function(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         [entry_points] = (name for name in names if name.endswith("/entry_points.txt"))
-        assert "rackrate = rackrate_cli.main:app" in archive.read(entry_points).decode()
+        assert "rackrate = rackrate_cli.__main__:main" in archive.read(entry_points).decode()
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {
         "rackrate_cli",
