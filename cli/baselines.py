@@ -30,7 +30,7 @@ class Baseline:
         """Read the item `sk=baseline` as the table resource returns it."""
         # Earlier versions wrote one run.
         runs = texts_of(item.get("run_ids", [item.get("run_id")]))
-        name = item.get("name") or str(item["pk"]).removeprefix("baseline#")
+        name = item.get("name") or str(item.get("pk", "")).removeprefix("baseline#")
         return cls(str(name), runs, str(item.get("set_at") or ""))
 
     def as_document(self) -> dict[str, Any]:

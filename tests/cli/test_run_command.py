@@ -105,7 +105,6 @@ def test_every_fault_of_an_invalid_plan_is_printed_and_the_exit_code_is_2(
     stack.record(RUN, status="invalid", phase="plan refused")
     result = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
     assert result.exit_code == 2
-    assert "2 faults" in result.stderr
     for line in lines:
         assert line in result.stderr
     assert list(tmp_path.iterdir()) == []

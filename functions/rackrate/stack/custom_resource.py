@@ -20,8 +20,9 @@ from rackrate.document import Json
 from rackrate.errors import AwsUnavailable, ClusterUnreachable, Throttled, translated
 
 logger = Logger(child=True)
-# urllib3 warns of each retry with the whole URL, and CloudFormation's is signed.
-logging.getLogger("urllib3").setLevel(logging.ERROR)
+# urllib3 warns of each retry with the whole URL, and CloudFormation's is signed. The client of
+# Kubernetes sets the level of urllib3 itself.
+logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 #: The physical id of a resource whose creation failed. Its deletion does nothing.
 NOTHING = "nothing"
