@@ -95,7 +95,8 @@ def test_what_a_role_may_not_look_at_is_unknown_with_the_action_that_is_missing(
         ("instance type", "ec2:DescribeInstanceTypes"),
         ("vCPU quota", "ec2:DescribeInstances"),
         ("leftovers", "tag:GetResources"),
-        ("cluster access", "states:StartExecution"),
+        # It looks whether a campaign has the id of its run before it starts one.
+        ("cluster access", "dynamodb:GetItem"),
     ):
         assert checks[check]["state"] == "unknown"
         assert action in checks[check]["found"]
