@@ -86,7 +86,8 @@ def _part(value: Any, hint: Any) -> Any:
 def typed[T: Hashable](value: T) -> T:
     """Return a dataclass unchanged.
 
-    Raises TypeError when a field, or one of its parts, holds another kind of value than it states.
+    Raises TypeError when a field, or one of its parts, holds another kind of value than it states,
+    and ValueError when it holds another number of them.
     """
     for name, hint in _hints(type(value)).items():
         _check(getattr(value, name), hint, name)
@@ -117,8 +118,9 @@ def _check(value: object, hint: Any, name: str) -> None:
         typed(value)
     elif isinstance(value, tuple):
         kinds = get_args(hint)
-        for at, each in enumerate(value):
-            _check(each, kinds[0] if kinds[-1] is ... else kinds[at], name)
+        each_kind = kinds[:1] * len(value) if kinds[-1] is ... else kinds
+        for each, kind in zip(value, each_kind, strict=True):
+            _check(each, kind, name)
     elif isinstance(value, dict):
         for key, each in value.items():
             _check(key, get_args(hint)[0], name)

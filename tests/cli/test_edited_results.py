@@ -154,6 +154,16 @@ def test_an_edited_file_is_read_and_printed_or_refused(name: str, data: st.DataO
         read(json.dumps(edited(whole, edits)).encode())
 
 
+def test_an_interval_without_its_ends_is_refused() -> None:
+    text, read = FILES["results.json"]
+    with pytest.raises(Refusal):
+        read(
+            json.dumps(
+                edited(json.loads(text), [(("verdicts", 0, "ci_simultaneous"), [])])
+            ).encode()
+        )
+
+
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.data(), more=st.binary(max_size=20))
 def test_a_torn_file_is_read_or_refused(name: str, data: st.DataObject, more: bytes) -> None:
