@@ -253,6 +253,9 @@ def parse(text: str, test: Test) -> Measurement:
     seconds = summary.ActualDuration / 1e9
     test.require_time("fortio", seconds)
     _compare([each.latency for each in requests], summary.DurationHistogram)
+    sent = [each.sent for each in requests]
+    if max(sent) - min(sent) > summary.ActualDuration:
+        raise ParseError("fortio's log has requests from outside of the test's time")
     require_rate(
         *("fortio", len(requests), test.connections * _requests_of_connection(test), "requests"),
         "raise connections or lower requests_per_second",

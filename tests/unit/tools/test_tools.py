@@ -803,6 +803,7 @@ def test_fortios_stall_counts_for_each_request_that_had_to_wait():
         ('"thread":2,"iter":66', '"thread":2,"iter":65', "one is missing"),
         ('"thread":2', '"thread":3', "one is missing"),
         ("\n{", '\n{"latency":0.0001\n{', "truncated or garbled"),
+        ('"timestamp":1795515943038', '"timestamp":1795515933038', "outside of the test"),
         ('"NumThreads": 3', '"NumThreads": 2', "another test"),
         ('"RunType": "HTTP"', '"RunType": "TCP"', "another test"),
         ('"Count": 201', '"Count": 202', "202 requests, but its log has 201"),
