@@ -67,6 +67,13 @@ def test_three_seconds_of_throttling_end_no_command(
     assert done.exit_code == 0, done.output
 
 
+def define_run_that_goes_on(stack: DeployedStack) -> None:
+    """Let runs of the stack measure until they are stopped."""
+    stack.define(
+        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
+    )
+
+
 def test_a_run_that_is_lost_from_sight_has_its_own_exit_code_and_junit_says_so(
     stack: DeployedStack,
     as_command: None,
@@ -75,9 +82,7 @@ def test_a_run_that_is_lost_from_sight_has_its_own_exit_code_and_junit_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watch, "OFFLINE_SECONDS", 0.5)
-    stack.define(
-        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
-    )
+    define_run_that_goes_on(stack)
     junit = tmp_path / "verdicts.xml"
     with outage("states:DescribeExecution", strikes=ENDLESS):
         done = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path,
@@ -93,9 +98,7 @@ def test_a_run_is_stopped_as_soon_as_aws_answers_again(
     stack: DeployedStack, as_command: None, start_rackrate: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    stack.define(
-        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
-    )
+    define_run_that_goes_on(stack)
     with outage("states:StopExecution") as order:
         process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
         assert process.stderr is not None
@@ -119,9 +122,7 @@ def test_a_second_ctrl_c_ends_the_tries_to_stop_a_run(
     stack: DeployedStack, as_command: None, start_rackrate: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    stack.define(
-        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
-    )
+    define_run_that_goes_on(stack)
     with outage("states:StopExecution", strikes=ENDLESS) as order:
         process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
         assert process.stderr is not None

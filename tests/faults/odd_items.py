@@ -39,7 +39,16 @@ def garbage_swept(scene: Scene) -> Iterator[None]:
         {},
     ]
     keys: list[dict[str, dict[str, str]]] = []
-    leases = {"pk": {"S": "lease"}, "sk": {"S": "nodes"}}
+
+    def change_leases(expression: str, **values: object) -> None:
+        dynamodb.update_item(
+            TableName=table,
+            Key={"pk": {"S": "lease"}, "sk": {"S": "nodes"}},
+            UpdateExpression=expression,
+            ExpressionAttributeNames={"#arm": NAME},
+            **values,
+        )
+
     try:
         for noun in ("run", "campaign"):
             for number, fields in enumerate(odd):
@@ -47,13 +56,7 @@ def garbage_swept(scene: Scene) -> Iterator[None]:
                 keys.append(key)
                 item = {**fields, **listed, **key, "gsi1pk": {"S": f"{noun}s"}}
                 dynamodb.put_item(TableName=table, Item=item)
-        dynamodb.update_item(
-            TableName=table,
-            Key=leases,
-            UpdateExpression="SET #arm = :odd",
-            ExpressionAttributeNames={"#arm": NAME},
-            ExpressionAttributeValues={":odd": {"S": "no lease"}},
-        )
+        change_leases("SET #arm = :odd", ExpressionAttributeValues={":odd": {"S": "no lease"}})
         sweep_now(scene, "teardown", "restore")
         listing = scene.lab.command(*scene.cli("list"), check=False)
         assert listing.returncode == 0, listing.stderr
@@ -61,9 +64,4 @@ def garbage_swept(scene: Scene) -> Iterator[None]:
     finally:
         for key in keys:
             dynamodb.delete_item(TableName=table, Key=key)
-        dynamodb.update_item(
-            TableName=table,
-            Key=leases,
-            UpdateExpression="REMOVE #arm",
-            ExpressionAttributeNames={"#arm": NAME},
-        )
+        change_leases("REMOVE #arm")
