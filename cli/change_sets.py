@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
 STACK_TYPE = "AWS::CloudFormation::Stack"
+UNCERTAIN = "perhaps replaced"
 _POLL_SECONDS = 1.0
 _UNFINISHED = ("CREATE_PENDING", "CREATE_IN_PROGRESS")
+
+
+class Loss(NamedTuple):
+    """What an update does to a resource that exists."""
+
+    effect: str
+    stack: str  # the path of the nested stack, such as `Inner`; empty in the root
+    resource: str
+    type: str
 
 
 class ChangeSet:
@@ -32,22 +43,23 @@ class ChangeSet:
         return self._failure()
 
     def _failure(self) -> str:
-        while (found := self._client.describe_change_set(**self._key))["Status"] in _UNFINISHED:
+        while (set_ := self._client.describe_change_set(**self._key))["Status"] in _UNFINISHED:
             time.sleep(_POLL_SECONDS)
-        return str(found.get("StatusReason", "")) if found["Status"] == "FAILED" else ""
+        return str(set_.get("StatusReason", "")) if set_["Status"] == "FAILED" else ""
 
-    def losses(self, key: dict[str, str] | None = None, above: str = "") -> Iterator[str]:
-        """What it deletes, replaces or perhaps replaces, such as `replaced: Inner/Group (TYPE)`.
+    def losses(self, key: dict[str, str] | None = None, stack: str = "") -> Iterator[Loss]:
+        """What it deletes, replaces or perhaps replaces.
 
-        `key` names the change set of a stack within, and `above` is where that stack is.
+        `key` names the change set of a stack within, and `stack` is that stack's path.
         """
         pages = self._client.get_paginator("describe_change_set").paginate(**(key or self._key))
-        for each in (each["ResourceChange"] for page in pages for each in page["Changes"]):
-            path = above + each["LogicalResourceId"]
-            if effect := _effect(each):
-                yield f"{effect}: {path} ({each['ResourceType']})"
-            if (inner := each.get("ChangeSetId")) and (stack := each.get("PhysicalResourceId")):
-                yield from self.losses({"StackName": stack, "ChangeSetName": inner}, f"{path}/")
+        for change in (each["ResourceChange"] for page in pages for each in page["Changes"]):
+            resource = change["LogicalResourceId"]
+            if effect := _effect(change):
+                yield Loss(effect, stack, resource, change["ResourceType"])
+            if (inner := change.get("ChangeSetId")) and (id_ := change.get("PhysicalResourceId")):
+                inner_key = {"StackName": id_, "ChangeSetName": inner}
+                yield from self.losses(inner_key, f"{stack}/{resource}".lstrip("/"))
 
     def execute(self) -> None:
         """Begin to update the stack. CloudFormation refuses if it was changed meanwhile."""
@@ -71,4 +83,20 @@ def _effect(change: dict[str, Any]) -> str:
     # Without a change set of its own nobody sees what changes in a stack.
     is_opaque = change["ResourceType"] == STACK_TYPE and "ChangeSetId" not in change
     is_uncertain = replacement == "Conditional" or (action == "Modify" and is_opaque)
-    return "perhaps replaced" if is_uncertain or action == "Dynamic" else ""
+    return UNCERTAIN if is_uncertain or action == "Dynamic" else ""
+
+
+def listed(losses: list[Loss]) -> Iterator[str]:
+    """A line for each certain loss, and one for each stack whose resources are perhaps replaced.
+
+    An update of a parameter makes CloudFormation expect a new answer from every custom resource
+    that reads it. So each resource that uses one is perhaps replaced, and most never are.
+    """
+    uncertain = defaultdict(list)
+    for effect, stack, resource, type_ in losses:
+        if effect == UNCERTAIN:
+            uncertain[stack or "the stack itself"].append(resource)
+        else:
+            yield f"{effect}: {f'{stack}/{resource}'.lstrip('/')} ({type_})"
+    for stack, resources in uncertain.items():
+        yield f"{UNCERTAIN} in {stack}: {', '.join(resources)}"

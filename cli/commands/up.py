@@ -10,6 +10,7 @@ import typer
 
 from rackrate_text.words import counted
 
+from ..change_sets import UNCERTAIN, listed
 from ..deployment import DEFAULT_STACK, Deployment, command
 from ..errors import EXIT_INTERRUPTED, Refusal
 from ..guard import one_sentence
@@ -149,11 +150,13 @@ def _update(
             output.note("Nothing changes.")
             return
         losses = list(change_set.losses())
-        for loss in losses:
-            output.note(loss)
+        for line in listed(losses):
+            output.note(line)
+        certain = sum(loss.effect != UNCERTAIN for loss in losses)
         confirm(
             yes or not losses,
             f'update the stack "{deployment.name}"',
-            f"That affects the {counted(len(losses), 'part')} above.",
+            f"That deletes or replaces {counted(certain, 'part')}, and perhaps"
+            f" {len(losses) - certain} more.",
         )
         change_set.execute()
