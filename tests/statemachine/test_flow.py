@@ -369,11 +369,6 @@ def test_a_dry_run_stops_after_planning(run, functions):
     assert output["estimate"] == PLANNED["estimate"]
 
 
-def test_an_estimate_of_many_nodes_is_not_carried_through_a_run(run, functions):
-    run({})
-    assert "estimate" not in functions.events("Finish")[0]["state"]
-
-
 def test_the_output_of_a_run_is_what_finish_says_of_it_and_nothing_else(run, functions):
     assert json.loads(run({})["output"]) == OUTPUT
     assert functions.events("Finish")[0]["state"]["reported"] == {
@@ -565,12 +560,6 @@ def test_it_waits_for_its_nodes_and_then_plans_again_with_the_nodes_of_that_time
     assert first == again
     assert functions.names.count("CheckLinks") == 1, "the keys of the first plan are kept"
     assert functions.events("TakeLease")[0] == {"run_id": execution["name"]}
-
-
-def test_any_json_is_planned_again_as_it_is(run, functions):
-    functions.answers["TakeLease"] = {**TAKEN, "waited": True}
-    run([1, 2])
-    assert [event["plan"] for event in functions.events("Plan")] == [[1, 2], [1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -794,6 +783,19 @@ class TestIdle:
         ]
         assert idle_run({})["status"] == "SUCCEEDED"
         assert functions.names[:5] == ["WakeNodes"] * 4 + ["Plan"]
+
+    def test_nodes_are_woken_again_after_a_wait_for_the_lease(self, idle_run, functions):
+        functions.answers["TakeLease"] = [BUSY, {**TAKEN, "waited": True}]
+        functions.answers["WakeNodes"] = [
+            {"ready": ready, "wait_seconds": 0} for ready in (True, False, True)
+        ]
+        assert idle_run({"blocks": 2})["status"] == "SUCCEEDED"
+        assert functions.names[:8] == [
+            *("WakeNodes", "Plan", "TakeLease", "TakeLease"),
+            *("WakeNodes", "WakeNodes", "Plan", "Deploy"),
+        ]
+        first, *again = functions.events("WakeNodes")
+        assert again == [first, first]
 
     def test_an_invalid_plan_wakes_nothing_and_needs_no_rest(self, idle_run, functions):
         functions.answers["WakeNodes"] = Failure("InvalidPlan", "blocks: is wrong; correct it")

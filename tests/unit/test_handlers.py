@@ -371,7 +371,6 @@ def test_what_the_machine_selects_is_what_choices_read(state, field):
 ANSWERS = {
     "Compare": ComparisonOutput,
     "Wake nodes": Readiness,
-    "Wake again": Readiness,
     "Plan": Planned,
     "Take lease": Leased,
     "Await servers": Readiness,

@@ -3,7 +3,7 @@
 A stack that idles at zero nodes scales its node groups up. In an existing cluster with
 `NodesOnDemand`, pods ask the cluster's autoscaler for nodes, such as Karpenter.
 
-A run that waited for a campaign wakes them again, because the campaign may have put them to rest.
+A run that waited for its lease wakes them again, because a campaign may have put them to rest.
 
 Runs may overlap. Each run records itself in the table before it asks for nodes, and `rest_nodes`
 scales nothing down while another run is recorded there.
@@ -79,7 +79,7 @@ def _by_pods(
     if not waiting:
         return Readiness(ready=True, wait_seconds=0)
     told = f"{len(holders) - len(waiting)} of {len(holders)} nodes are Ready"
-    seconds = 0.0 if run is None else seconds_between(run.started_at, now())
+    seconds = 0.0 if run is None else seconds_between(run.leased_at or run.started_at, now())
     if seconds > WAKING_SECONDS:
         reasons = why_no_node(waiting, settings, cluster) or ["the cluster names no reason"]
         raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))

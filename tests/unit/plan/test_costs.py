@@ -142,21 +142,17 @@ def followers(state: dict[str, Any]) -> Iterator[str]:
     yield from (state[name] for name in ("Next", "Default") if name in state)
 
 
-#: The states after a wait for a campaign, in a stack that idles at zero.
-AFTER_A_CAMPAIGN = {"Wake again", "Are the nodes ready again?", "Wait for nodes again"}
-
-
 #: The states of a run whose namespace or rights are made again.
 HEALING = {"Heal", "What asked to heal?", "Heal for its item"}
 
 
 def passed_through(machine: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The states of a run in which nothing fails or vanishes, and which waits for no campaign."""
+    """The states of a run in which nothing fails or vanishes."""
     seen: dict[str, dict[str, Any]] = {}
     waiting = [machine["StartAt"]]
     while waiting:
         name = waiting.pop()
-        if name not in seen and name not in AFTER_A_CAMPAIGN | HEALING:
+        if name not in seen and name not in HEALING:
             seen[name] = machine["States"][name]
             waiting += followers(seen[name])
     return {name: state for name, state in seen.items() if state["Type"] != "Fail"}

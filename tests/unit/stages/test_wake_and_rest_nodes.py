@@ -232,6 +232,12 @@ class TestOnDemand:
         assert f"incompatible with nodepool fast, for {name}" in str(failed.value)
         assert "somebody-else" not in str(failed.value)
 
+    def test_they_have_their_time_again_after_a_wait_for_the_lease(self, ask, store):
+        ask()
+        let_pass(store, WAKING_SECONDS + 1)
+        store.update_run(RUN, leased_at=datetime.datetime.now(datetime.UTC).isoformat())
+        assert ask().ready is False
+
     def test_the_nodes_are_let_go_with_the_runs_other_objects(self, ask, cluster, resources):
         ask()
         teardown(RUN, resources)
