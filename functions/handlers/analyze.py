@@ -14,7 +14,9 @@ from rackrate.stages.analyze import analyze
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    run_id, after_failure = event["run_id"], event["after_failure"]
+    run_id = event["run_id"]
+    # An execution that an older rackrate started says `after_failure` instead.
+    after_failure = event.get("failure") is not None or event.get("after_failure", False)
     answer = analyze(run_id, resources, after_failure=after_failure).to_json()
     logger.info("compared the arms", extra=answer)
     if not after_failure:

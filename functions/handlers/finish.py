@@ -9,8 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, put_ends, resources
 from rackrate.document import Json
 from rackrate.errors import translated
-from rackrate.results.build import RunFailure
-from rackrate.stages.finish import end_or_go_on, finish
+from rackrate.stages.finish import end_or_go_on, finish, first_failure
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -29,7 +28,7 @@ def handler(event: Json, context: LambdaContext) -> Json:
         resources,
         execution_arn=event["execution_arn"],
         redrives=redrives,
-        failure=RunFailure.read(state.get("failure")),
+        failure=first_failure(state),
         report_key=state.get("reported", {}).get("report_key"),
         dashboard_url=os.environ["DASHBOARD_URL"] or None,
     )

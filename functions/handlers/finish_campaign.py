@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, put_campaign_ends, resources
 from rackrate.document import Json
 from rackrate.errors import translated
-from rackrate.results.build import RunFailure
+from rackrate.stages.finish import first_failure
 from rackrate.stages.finish_campaign import finish_campaign
 
 
@@ -20,7 +20,7 @@ def handler(event: Json, context: LambdaContext) -> Json:
         event["campaign_id"],
         resources,
         execution_arn=event["execution_arn"],
-        failure=RunFailure.read(state.get("failure")),
+        failure=first_failure(state),
         report_key=state.get("reported", {}).get("report_key"),
     )
     logger.info("wrote down how the campaign ended", extra=finished.ended.to_json())

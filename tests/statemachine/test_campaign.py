@@ -26,6 +26,7 @@ from tests.statemachine.test_flow import (
     Failure,
     ScriptedFunctions,
     create_functions,
+    first_failure,
     retry_once,
 )
 from tests.waiting import HUNG_SECONDS
@@ -60,6 +61,12 @@ def named(run_id, **plan):
     return {"enough": False, "number": 1, "run_id": run_id, "plan": plan}
 
 
+def finish(event):
+    """What Finish campaign answers: the first error, if something failed."""
+    failure = first_failure(event["state"]) or {"Error": None, "Cause": None}
+    return {"output": OUTPUT, "error": failure["Error"], "cause": failure["Cause"]}
+
+
 ENOUGH = {"enough": True, "number": 2, "run_id": "", "plan": {}}
 
 
@@ -77,10 +84,7 @@ class Functions(ScriptedFunctions):
             "Change": {"ready": True, "wait_seconds": 0},
             "ReportCampaign": {"report_key": "campaigns/c/report.html"},
             "Restore": {"done": True, "wait_seconds": 0},
-            "FinishCampaign": lambda event: {
-                "output": OUTPUT,
-                "cause": event["state"].get("failure", {}).get("Cause"),
-            },
+            "FinishCampaign": finish,
         }
 
 
@@ -186,7 +190,7 @@ def test_a_good_campaign_changes_runs_and_judges_until_it_is_enough(
     ]
     finished = functions.events("FinishCampaign")[0]["state"]
     assert finished["reported"] == {"report_key": "campaigns/c/report.html"}
-    assert "failure" not in finished
+    assert finished["failure"] is None
 
 
 def test_a_sweep_waits_until_each_value_is_made_and_runs_with_it(run, functions, states, machine):

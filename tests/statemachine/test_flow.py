@@ -92,6 +92,11 @@ class Failure:
         self.error, self.message = error, message
 
 
+def first_failure(state):
+    """What the execution ends with, or None."""
+    return state["failure"] or state.get("later_failure")
+
+
 class ScriptedFunctions:
     """Scripted functions. An answer is a value, a Failure, a list of them, or a callable."""
 
@@ -124,7 +129,7 @@ class ScriptedFunctions:
             engine.send_task_success(event["task_token"], "{}")
         else:
             state = event["state"]
-            failure = state.get("failure") or state["finish_failure"]
+            failure = first_failure(state) or state["finish_failure"]
             cause = state.get("finished", {}).get("cause") or failure["Cause"]
             engine.send_task_failure(event["task_token"], failure["Error"], cause)
         return b"null"
@@ -169,7 +174,7 @@ class Functions(ScriptedFunctions):
             "RestNodes": {"rested": ["one", "two"], "busy": [], "needed_by": []},
             "Finish": lambda event: {
                 "output": OUTPUT,
-                "cause": event["state"].get("failure", {}).get("Cause"),
+                "cause": (first_failure(event["state"]) or {}).get("Cause"),
             },
             "Compare": COMPARED,
         }
@@ -341,7 +346,7 @@ def test_a_good_run_visits_every_step_in_order(run, functions):
     assert functions.events("Count") == [
         {"run_id": execution["name"], "when": when} for when in ("before", "after")
     ]
-    assert "failure" not in functions.events("Finish")[0]["state"]
+    assert functions.events("Finish")[0]["state"]["failure"] is None
 
 
 @pytest.mark.parametrize("plan", [[1, 2], None, {"failure": "mine", "dry_run": True}])
@@ -405,7 +410,7 @@ def test_a_redriven_execution_leaves_its_last_state_and_begins_with_its_input(
     assert run({"blocks": 2})["status"] == "SUCCEEDED"
     assert [end["redrives"] for end in functions.ends] == [1]
     assert [event["plan"] for event in functions.events("Plan")] == [{"blocks": 2}] * 2
-    assert "failure" not in functions.events("Finish")[-1]["state"]
+    assert functions.events("Finish")[-1]["state"]["failure"] is None
     assert [event["redrives"] for event in functions.events("Finish")] == [1, 1]
 
 
@@ -469,8 +474,8 @@ def test_a_look_that_fails_ends_the_measuring_and_not_the_run(run, functions, an
     assert run({})["status"] == "SUCCEEDED"
     assert functions.names.count("Launch") == 1 + len(answers)
     assert functions.names[-6:] == ["Look", "Count", "Analyze", *ENDING]
-    assert functions.events("Analyze")[0]["after_failure"] is False
-    assert "failure" not in functions.events("Finish")[0]["state"]
+    assert functions.events("Analyze")[0]["failure"] is None
+    assert functions.events("Finish")[0]["state"]["failure"] is None
 
 
 def test_it_pauses_before_an_item_as_long_as_the_item_says(run, functions):
@@ -511,7 +516,8 @@ def test_links_that_are_down_fail_the_run_before_it_measures_and_are_not_tried_a
     assert (execution["status"], execution["error"]) == ("FAILED", "LinksDown")
     assert json.loads(execution["cause"])["errorMessage"] == "arm baseline, a to b: no route"
     assert functions.names == [*START, *ONCE, "CheckLinks", "Analyze", *ENDING]
-    assert functions.events("Analyze") == [{"run_id": execution["name"], "after_failure": True}]
+    (analyze,) = functions.events("Analyze")
+    assert analyze["failure"]["Error"] == execution["error"]
     assert functions.events("Report")[0]["failure"]["Error"] == "LinksDown"
     assert functions.events("Finish")[0]["state"]["failure"]["Error"] == "LinksDown"
 
@@ -548,7 +554,7 @@ def test_counters_that_cannot_be_read_cost_the_run_nothing(run, functions, error
     execution = run({})
     assert execution["status"] == "SUCCEEDED"
     assert functions.names[-4:] == ["Analyze", *ENDING]
-    assert "failure" not in functions.events("Finish")[0]["state"]
+    assert functions.events("Finish")[0]["state"]["failure"] is None
 
 
 def test_it_waits_for_its_nodes_and_then_plans_again_with_the_nodes_of_that_time(run, functions):
@@ -641,7 +647,8 @@ def test_a_failure_before_the_blocks_still_reports_cleans_up_and_keeps_its_error
     assert (execution["status"], execution["error"]) == ("FAILED", error)
     assert json.loads(execution["cause"])["errorMessage"] == "the reason"
     assert functions.names[-4:] == ["Analyze", *ENDING]
-    assert functions.events("Analyze") == [{"run_id": execution["name"], "after_failure": True}]
+    (analyze,) = functions.events("Analyze")
+    assert analyze["failure"]["Error"] == execution["error"]
     assert functions.events("Report")[0]["failure"]["Error"] == error
     assert functions.events("Finish")[0]["state"]["failure"]["Error"] == error
 
@@ -653,6 +660,15 @@ def test_more_trouble_after_a_failure_does_not_hide_the_first_error(run, functio
     execution = run({})
     assert execution["error"] == "NodesUnavailable"
     assert functions.names[-3:] == ["Analyze", "Teardown", "Finish"]
+
+
+@pytest.mark.parametrize("function", ["Analyze", "Report"])
+def test_a_good_run_that_cannot_be_reported_is_cleaned_up_and_fails(run, functions, function):
+    functions.answers[function] = Failure("KeyError", "the reason")
+    execution = run({})
+    assert (execution["status"], execution["error"]) == ("FAILED", "KeyError")
+    assert json.loads(execution["cause"])["errorMessage"] == "the reason"
+    assert functions.names[-3:] == [function, "Teardown", "Finish"]
 
 
 def test_lost_trials_are_reported_before_the_run_fails(run, functions):
@@ -848,7 +864,7 @@ class TestIdle:
         assert execution["status"] == ("SUCCEEDED" if ready else "FAILED")
         assert execution.get("error") == (None if ready else "ServersNotReady")
         assert functions.names[-1] == "Finish"
-        assert ("failure" in functions.events("Finish")[0]["state"]) is not ready
+        assert (functions.events("Finish")[0]["state"]["failure"] is None) is ready
 
     def test_a_dry_run_ends_without_rest_because_nothing_was_woken(self, idle_run, functions):
         functions.answers["Plan"] = {**PLANNED, "dry_run": True}

@@ -190,10 +190,10 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog, execut
         looked = step("look", "Look", run_id=RUN, batch=looked["batch"])
     assert looked["batch"] == planned["looks"] == 2
     step("count", "Count after", run_id=RUN, when="after")
-    assert step("analyze", "Analyze", run_id=RUN, after_failure=False)["measured"] == 24
-    reported = step("report", "Report", run_id=RUN)
+    assert step("analyze", "Analyze", run_id=RUN, failure=None)["measured"] == 24
+    reported = step("report", "Report", run_id=RUN, failure=None)
     assert step("teardown", "Teardown", run_id=RUN)["gone"] is True
-    state = {"dry_run": False, "reported": reported}
+    state = {"failure": None, "reported": reported}
     ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, redrives=0, state=state)
     assert ended["output"]["status"] == "succeeded"
     assert ended["output"]["dashboard"] is None, "an empty variable is no dashboard"
@@ -283,9 +283,14 @@ def test_a_verdict_is_counted_as_far_as_it_is_known(changes, values, call, capsy
     assert metrics(capsys.readouterr().out) == [("Other", "Count", 1.0)], "of no verdict any more"
 
 
-def test_verdicts_of_a_run_that_failed_are_not_counted(call, store, capsys):
+@pytest.mark.parametrize(
+    "event",
+    [{"failure": {"Error": "ServersNotReady", "Cause": "gone"}}, {"after_failure": True}],
+    ids=["failed", "started by an older state machine"],
+)
+def test_verdicts_of_a_run_that_failed_are_not_counted(call, store, capsys, event):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
-    call("analyze", {"run_id": RUN, "after_failure": True})
+    call("analyze", {"run_id": RUN, **event})
     assert store.verdicts(RUN)
     assert metrics(capsys.readouterr().out, *OF_VERDICTS) == []
 
@@ -378,7 +383,6 @@ ANSWERS = {
     "Collect": Collected,
     "Look": Looked,
     "Report": Reported,
-    "Report what there is": Reported,
     "Teardown": TornDown,
     "Finish": Finished,
 }
@@ -390,7 +394,6 @@ ANSWERS_OF_CAMPAIGNS = {
     "Judge": Judged,
     "Change": Changed,
     "Report campaign": CampaignReported,
-    "Report what there is": CampaignReported,
     "Restore": Restored,
     "Finish campaign": CampaignFinished,
 }

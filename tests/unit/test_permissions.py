@@ -307,7 +307,7 @@ def _live_through_everything(call, store, cluster, executions):
         event = {name: launched[name] for name in ("repeated", "attempt", "deadline")}
         call("collect", run_id=RUN, item=item, **event)
     call("look", run_id=RUN, batch=1)
-    call("analyze", run_id=RUN, after_failure=False)
+    call("analyze", run_id=RUN, failure=None)
     reported = call("report", run_id=RUN)
     call("teardown", run_id=RUN)
     cluster.nodes = cluster.nodes[1:]

@@ -118,7 +118,7 @@ def end_or_go_on(
         if goes_on:
             step_functions.send_task_success(taskToken=token, output="{}")
         else:
-            failure = RunFailure.read(state.get("failure") or state["finish_failure"])
+            failure = first_failure(state) or RunFailure.read(state["finish_failure"])
             assert failure is not None  # only a failure leads here
             cause = state.get("finished", {}).get("cause")
             if not cause and is_comparison(state.get("plan")):
@@ -130,6 +130,14 @@ def end_or_go_on(
                 taskToken=token, error=failure.error[:_MAX_ERROR], cause=cause[:_MAX_CAUSE]
             )
     return goes_on
+
+
+def first_failure(state: Json) -> RunFailure | None:
+    """The error that ends an execution, out of its state. None if no step failed.
+
+    What fails in the analysis or the report is stored apart, because a step may have failed before.
+    """
+    return RunFailure.read(state.get("failure") or state.get("later_failure"))
 
 
 def _goes_on(run_id: str, redrives: int, state: Json, store: Store) -> bool:

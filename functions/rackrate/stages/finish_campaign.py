@@ -48,6 +48,8 @@ class CampaignFinished(Document):
     ended: CampaignEnd
     output: CampaignOutput | None
     """The execution's output; null for a campaign that failed."""
+    error: str | None
+    """The execution's error; null if it did not fail."""
     cause: str | None
     """The execution's cause, with the page's place in it; null if it did not fail."""
 
@@ -78,9 +80,9 @@ def finish_campaign(
     if failure is not None:
         said = campaign_sentence(failure, record, steps)
         cause = cause_with_report(said, report_key, resources.store)
-        return CampaignFinished(ended=ended, output=None, cause=cause)
+        return CampaignFinished(ended=ended, output=None, error=failure.error, cause=cause)
     output = _output(campaign_id, status, report_key, resources)
-    return CampaignFinished(ended=ended, output=output, cause=None)
+    return CampaignFinished(ended=ended, output=output, error=None, cause=None)
 
 
 def campaign_sentence(

@@ -348,6 +348,7 @@ class TestLosses:
         failure = RunFailure("StepsLost", json.dumps({"errorMessage": "two"}))
         finished = machine.end(failure)
         assert finished.output is None
+        assert finished.error == "StepsLost"
         assert "campaigns/camp/report.html" in finished.cause
         assert machine.record.status == "failed"
         assert machine.results.campaign.error == "StepsLost"

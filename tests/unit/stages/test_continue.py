@@ -54,6 +54,13 @@ def test_an_execution_ends_with_the_first_error_and_the_sentence_as_its_cause(
     assert tasks.told == [{"taskToken": "t", "error": "LinksDown", "cause": "two links are down"}]
 
 
+def test_an_execution_whose_analysis_failed_ends_with_that_error(end, tasks):
+    lost = {"Error": "KeyError", "Cause": "a test"}
+    end(0, {"failure": None, "later_failure": lost})
+    end(0, {**STATE, "later_failure": lost})
+    assert [told["error"] for told in tasks.told] == ["KeyError", "LinksDown"]
+
+
 def test_a_comparison_that_failed_ends_with_a_sentence_and_not_with_lambdas_document(end, tasks):
     document = {"errorMessage": "'plan'", "errorType": "KeyError", "requestId": "r-1"}
     document["stackTrace"] = ["  File /var/task/handlers/compare.py, line 20, in handler"]
