@@ -33,6 +33,7 @@ from urllib.parse import unquote, urlsplit
 from botocore import xform_name
 
 from benchmarks.points import Point, judge
+from rackrate.executions.store import Store
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.schedule import block_items, planned_trials
 from rackrate.resources import Resources
@@ -40,7 +41,6 @@ from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL, Settings, StackArm
 from rackrate.stages.collect import Drafts
 from rackrate.stages.plan import plan as plan_run
-from rackrate.store import Store
 from rackrate.tools import Interval, Measurement, TestBase
 
 Json = dict[str, Any]
@@ -346,8 +346,8 @@ def plan(records: Records, *, nodes: int, blocks: int) -> None:
 def measure(records: Records) -> int:
     """Store a measurement for every planned trial and the warm-up. Returns the count without it."""
     store = Store(TABLE, BUCKET, records)
-    planned = store.plan(RUN)
-    items, warm_ups = store.items(RUN), store.items(RUN, "warm_up.json")
+    planned = store.runs.plan(RUN)
+    items, warm_ups = store.runs.items(RUN), store.runs.items(RUN, "warm_up.json")
     chance = random.Random(SEED)
     luck: dict[tuple[str, str], float] = {}
     for item in block_items([*warm_ups, *items]):
@@ -362,14 +362,14 @@ def measure(records: Records) -> int:
             )
             for key in item.trials
         }
-        samples_key = store.put_raw_values(
+        samples_key = store.trials.put_raw_values(
             RUN,
             f"samples/{item.block:04d}-{item.round}.1.json.gz",
             {key.id: RawValues.of(measured) for key, measured in found.items()},
         )
         for key, measured in found.items():
             trial = drafts.of(key).measured(drafts.tests[key.test], measured)
-            store.put_trial(RUN, _stored(trial, samples_key))
+            store.trials.put(RUN, _stored(trial, samples_key))
     return len(planned_trials(items))
 
 

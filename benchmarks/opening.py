@@ -22,8 +22,8 @@ from unittest import mock
 
 from benchmarks import deciding
 from benchmarks.points import Point, judge
+from rackrate.executions.store import Store
 from rackrate.resources import Resources
-from rackrate.store import Store
 from scripts import chromium
 
 OPENS = 7

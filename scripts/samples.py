@@ -48,8 +48,7 @@ def record(run_id: str, campaign_id: str) -> None:
     """Write the data of the samples from the stack that the environment points at."""
     import boto3
 
-    from rackrate.campaign_store import CampaignStore
-    from rackrate.store import Store
+    from rackrate.executions.store import Store
 
     (stack,) = (
         stack
@@ -59,16 +58,18 @@ def record(run_id: str, campaign_id: str) -> None:
     )
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     store = Store(outputs["TableName"], outputs["BucketName"])
-    trials = [trial for _, trial in sorted(store.trials(run_id).items())]
+    trials = [trial for _, trial in sorted(store.trials.of(run_id).items())]
     _write(
         RUN,
         {
-            "results": store.get(run_id, "results.json", Results).to_json(),
+            "results": store.runs.read(run_id, "results.json", Results).to_json(),
             "trials": [_short(trial) for trial in trials],
-            "raw": {key: _short(raw) for key, raw in sorted(store.raw_values(trials).items())},
+            "raw": {
+                key: _short(raw) for key, raw in sorted(store.trials.raw_values(trials).items())
+            },
         },
     )
-    campaign = CampaignStore(store).find(campaign_id, "campaign.json", CampaignResults)
+    campaign = store.campaigns.find_document(campaign_id, "campaign.json", CampaignResults)
     if campaign is None:
         raise LookupError(f"there is no campaign {campaign_id}")
     _write(CAMPAIGN, campaign.to_json())

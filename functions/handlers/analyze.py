@@ -20,5 +20,5 @@ def handler(event: Json, context: LambdaContext) -> Json:
     answer = analyze(run_id, resources, after_failure=after_failure).to_json()
     logger.info("compared the arms", extra=answer)
     if not after_failure:
-        put_verdicts(resources.store.verdicts(run_id))
+        put_verdicts(resources.store.trials.verdicts(run_id))
     return answer

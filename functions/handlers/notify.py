@@ -8,21 +8,18 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
 from rackrate import aws
-from rackrate.campaign_store import CampaignStore
 from rackrate.document import Json
 from rackrate.errors import translated
+from rackrate.executions.store import Store
 from rackrate.stages.notify import Post, notify
-from rackrate.store import Store
 
 
 def _post() -> Post:
-    store = Store(os.environ["TABLE_NAME"], bucket_name="")  # it reads no object
     return Post(
         stack=os.environ["POWERTOOLS_SERVICE_NAME"],
         campaigns_arn=os.environ["CAMPAIGN_STATE_MACHINE_ARN"],
         topic_arn=os.environ["TOPIC_ARN"],
-        store=store,
-        campaigns=CampaignStore(store),
+        store=Store(os.environ["TABLE_NAME"], bucket_name=""),  # it reads no object
         sns=aws.session().client("sns"),
     )
 

@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger
 from rackrate import aws
 from rackrate.errors import translated
+from rackrate.executions.store import Store
 from rackrate.stack.custom_resource import serve
 from rackrate.stages.run_on_create import (
     Runner,
@@ -17,7 +18,6 @@ from rackrate.stages.run_on_create import (
     answer_unreported,
     serve_request,
 )
-from rackrate.store import Store
 
 
 def _runner() -> Runner:

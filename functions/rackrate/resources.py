@@ -7,11 +7,10 @@ import os
 from typing import Any
 
 from rackrate import aws
-from rackrate.campaign_store import CampaignStore
+from rackrate.executions.store import Store
 from rackrate.measure.cluster import Cluster
 from rackrate.plan import prices
 from rackrate.settings import Settings
-from rackrate.store import Store
 
 
 class Resources:
@@ -26,11 +25,6 @@ class Resources:
     def store(self) -> Store:
         """The table and the bucket."""
         return Store(self.settings.table_name, self.settings.bucket_name)
-
-    @functools.cached_property
-    def campaigns(self) -> CampaignStore:
-        """The campaigns in the same table and bucket."""
-        return CampaignStore(self.store)
 
     @functools.cached_property
     def cluster(self) -> Cluster:

@@ -30,31 +30,35 @@ _deserializer = TypeDeserializer()
 class Table:
     """A table whose items have the keys `pk` and `sk`, with the index `runs`.
 
+    Attributes:
+        client: a client of DynamoDB.
+        name: the table's name.
+
     Raises, from every method:
         Throttled: too many requests.
     """
 
     def __init__(self, dynamodb: Any, name: str) -> None:
-        self._dynamodb = dynamodb
-        self._name = name
+        self.client = dynamodb
+        self.name = name
 
     def get(self, pk: str, sk: str) -> Json | None:
         """An item, or None where there is none."""
         with translated():
-            answer = self._dynamodb.get_item(
-                TableName=self._name, Key=to_item({"pk": pk, "sk": sk}), ConsistentRead=True
+            answer = self.client.get_item(
+                TableName=self.name, Key=to_item({"pk": pk, "sk": sk}), ConsistentRead=True
             )
         return from_item(answer["Item"]) if "Item" in answer else None
 
     def put(self, item: Mapping[str, Any]) -> None:
         """Write an item in place of another."""
         with translated():
-            self._dynamodb.put_item(TableName=self._name, Item=to_item(item))
+            self.client.put_item(TableName=self.name, Item=to_item(item))
 
     def delete(self, pk: str, sk: str) -> None:
         """Delete an item, if it is there."""
         with translated():
-            self._dynamodb.delete_item(TableName=self._name, Key=to_item({"pk": pk, "sk": sk}))
+            self.client.delete_item(TableName=self.name, Key=to_item({"pk": pk, "sk": sk}))
 
     def query(self, pk: str, prefix: str, fields: Sequence[str] = ()) -> list[Json]:
         """The items whose sort key has a prefix, in its order.
@@ -66,7 +70,7 @@ class Table:
         """
         items: list[Json] = []
         request: Json = {
-            "TableName": self._name,
+            "TableName": self.name,
             "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
             "ExpressionAttributeValues": to_item({":pk": pk, ":prefix": prefix}),
             "ConsistentRead": True,
@@ -74,7 +78,7 @@ class Table:
         if fields:
             request |= _projection(fields)
         with translated():
-            for page in self._dynamodb.get_paginator("query").paginate(**request):
+            for page in self.client.get_paginator("query").paginate(**request):
                 items.extend(from_item(item) for item in page["Items"])
         return items
 
@@ -89,7 +93,7 @@ class Table:
         items: list[Json] = []
         for batch in itertools.batched(sks, _MOST_KEYS, strict=False):
             wanted: Json = {
-                self._name: {
+                self.name: {
                     "Keys": [to_item({"pk": pk, "sk": sk}) for sk in batch],
                     "ConsistentRead": True,
                     **_projection(fields),
@@ -99,8 +103,8 @@ class Table:
             for again in range(_TRIES):
                 time.sleep(again * _AGAIN_SECONDS)
                 with translated():
-                    answer = self._dynamodb.batch_get_item(RequestItems=wanted)
-                items.extend(from_item(item) for item in answer["Responses"].get(self._name, []))
+                    answer = self.client.batch_get_item(RequestItems=wanted)
+                items.extend(from_item(item) for item in answer["Responses"].get(self.name, []))
                 if not (wanted := answer.get("UnprocessedKeys", {})):
                     break
             else:
@@ -120,7 +124,7 @@ class Table:
         """
         items: list[Json] = []
         request: Json = {
-            "TableName": self._name,
+            "TableName": self.name,
             "IndexName": "runs",
             "KeyConditionExpression": key,
             "FilterExpression": chosen,
@@ -129,7 +133,7 @@ class Table:
         if names:
             request["ExpressionAttributeNames"] = names
         with translated():
-            for page in self._dynamodb.get_paginator("query").paginate(**request):
+            for page in self.client.get_paginator("query").paginate(**request):
                 items.extend(from_item(item) for item in page["Items"])
         return items
 
@@ -180,8 +184,8 @@ class Table:
         request: Json = {"ConditionExpression": condition} if condition else {}
         try:
             with translated():
-                answer = self._dynamodb.update_item(
-                    TableName=self._name,
+                answer = self.client.update_item(
+                    TableName=self.name,
                     Key=to_item({"pk": pk, "sk": sk}),
                     UpdateExpression=expression,
                     ExpressionAttributeNames=names,

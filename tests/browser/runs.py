@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.deciding import Records, planner
 from rackrate.document import Json
+from rackrate.executions.model import RunRecord
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.planned_run import PlannedRun
@@ -24,7 +25,6 @@ from rackrate.results.comparison import Recorded, build_comparison
 from rackrate.results.schema import Findings
 from rackrate.stages.collect import Drafts
 from rackrate.stages.plan import plan as plan_run
-from rackrate.store import RunRecord
 from rackrate.tools import Interval, Measurement, TestBase
 from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
@@ -111,7 +111,7 @@ def measured_run(
         counters=counters,
     )
     record = RunRecord(
-        run_id=run_id,
+        id=run_id,
         status=final_status(failure, lost=results.trials.failed),
         started_at=times.started_at,
         lab_scale=lab_scale,
@@ -132,7 +132,11 @@ def _planned(
         execution_arn="arn:aws:states:us-east-1:123456789012:execution:rackrate:" + run_id,
     )
     store = resources.store
-    return store.plan(run_id), store.items(run_id), store.items(run_id, "warm_up.json")
+    return (
+        store.runs.plan(run_id),
+        store.runs.items(run_id),
+        store.runs.items(run_id, "warm_up.json"),
+    )
 
 
 def _trials(

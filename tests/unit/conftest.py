@@ -13,8 +13,7 @@ from moto.s3 import urls as s3_urls
 from moto.s3.models import S3Backend
 
 from lab.aws import dynamodb as quick_dynamodb
-from rackrate.campaign_store import CampaignStore
-from rackrate.store import Store
+from rackrate.executions.store import Store
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.given import Given
 from tests.unit.measure.fake_cluster import FakeCluster
@@ -173,7 +172,6 @@ def resources(settings, store, cluster, ec2, autoscaling):
     return Given(
         settings=settings,
         store=store,
-        campaigns=CampaignStore(store),
         cluster=cluster,
         ec2=ec2,
         autoscaling=autoscaling,

@@ -179,13 +179,13 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog, execut
             event = {key: launched[key] for key in ("repeated", "attempt", "deadline")}
             assert step("collect", "Collect", run_id=RUN, item=item, **event)["finished"] is True
 
-    for item in store.items(RUN, "warm_up.json"):
+    for item in store.runs.items(RUN, "warm_up.json"):
         measure(item.to_json())
     assert metrics(capsys.readouterr().out) == [], "a warm-up counts for nothing"
     assert step("check_links", "Check links", run_id=RUN) == {"links": 2, "down": 0}
     looked = {"items_key": planned["blocks_key"], "batch": 1, "enough": False}
     while not looked["enough"]:
-        for item in store.items(RUN, looked["items_key"].rpartition("/")[2]):
+        for item in store.runs.items(RUN, looked["items_key"].rpartition("/")[2]):
             measure(item.to_json())
         looked = step("look", "Look", run_id=RUN, batch=looked["batch"])
     assert looked["batch"] == planned["looks"] == 2
@@ -197,7 +197,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog, execut
     ended = step("finish", "Finish", run_id=RUN, execution_arn=ARN, redrives=0, state=state)
     assert ended["output"]["status"] == "succeeded"
     assert ended["output"]["dashboard"] is None, "an empty variable is no dashboard"
-    assert ended["ended"]["status"] == store.run(RUN).status == "succeeded"
+    assert ended["ended"]["status"] == store.runs.find(RUN).status == "succeeded"
     assert cluster.objects == {}
 
     output = capsys.readouterr().out
@@ -291,7 +291,7 @@ def test_a_verdict_is_counted_as_far_as_it_is_known(changes, values, call, capsy
 def test_verdicts_of_a_run_that_failed_are_not_counted(call, store, capsys, event):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     call("analyze", {"run_id": RUN, **event})
-    assert store.verdicts(RUN)
+    assert store.trials.verdicts(RUN)
     assert metrics(capsys.readouterr().out, *OF_VERDICTS) == []
 
 
@@ -415,17 +415,17 @@ def test_what_the_machine_takes_of_an_answer_is_in_it(path, answers):
 
 def test_an_item_that_was_given_up_is_collected_as_lost(call, store):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {"blocks": 1}})
-    item = store.items(RUN)[0].to_json()
+    item = store.runs.items(RUN)[0].to_json()
     failure = {"Error": "ServersNotReady", "Cause": "gone"}
     call("collect", {"run_id": RUN, "item": item, "failure": failure})
-    assert {trial.status for trial in store.trials(RUN).values()} == {"failed"}
+    assert {trial.status for trial in store.trials.of(RUN).values()} == {"failed"}
 
 
 def test_a_failed_run_is_finished_with_its_error(call, store):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     failure = {"Error": "NodesUnavailable", "Cause": "none left"}
     call("finish", {"run_id": RUN, "execution_arn": ARN, "state": {"failure": failure}})
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.status, run.error) == ("failed", "NodesUnavailable")
     assert run.cause == "none left; 0 of 48 trials were measured."
 
@@ -437,7 +437,7 @@ def test_an_aborted_execution_is_torn_down(call, store, cluster, executions):
     executions.status = "ABORTED"
     call("teardown", stopped("ABORTED"))
     assert cluster.objects == {}
-    assert store.run(RUN).status == "aborted"
+    assert store.runs.find(RUN).status == "aborted"
 
 
 def test_a_comparison_that_fails_is_no_failed_run(call, store, capsys):
@@ -445,7 +445,7 @@ def test_a_comparison_that_fails_is_no_failed_run(call, store, capsys):
     event["detail"]["input"] = json.dumps({"compare": {"run": "a", "with": "b"}})
     call("teardown", event)
     assert metrics(capsys.readouterr().out) == []
-    assert store.run(RUN) is None
+    assert store.runs.find(RUN) is None
 
 
 SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
@@ -464,7 +464,7 @@ def test_the_schedule_sweeps(call, store, cluster, executions, capsys):
 def test_the_schedule_counts_runs_that_hang(call, store, executions, capsys):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     executions.status = "RUNNING"
-    store.update_run(RUN, started_at="2020-01-01T00:00:00Z")
+    store.runs.update(RUN, started_at="2020-01-01T00:00:00Z")
     call("teardown", SCHEDULED)
     assert ("OverdueRuns", "Count", 1.0) in metrics(capsys.readouterr().out)
 

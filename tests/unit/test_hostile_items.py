@@ -11,15 +11,15 @@ from botocore.exceptions import ClientError, ParamValidationError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rackrate.campaign_store import CampaignRecord
+from rackrate.executions.model import CampaignRecord, Lease, RunRecord
 from rackrate.measure import manifests
 from rackrate.stages.finish import finish
 from rackrate.stages.plan import plan as plan_run
 from rackrate.stages.restore import stop_campaigns, sweep_campaigns
 from rackrate.stages.take_lease import take_lease
 from rackrate.stages.teardown import STATUSES, stop_runs, sweep, teardown_stopped
-from rackrate.store import Lease, RunRecord, later, now
 from rackrate.table import to_item
+from rackrate.times import later, now
 from rackrate_text.printable import printable
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.campaigns import CAMPAIGNS, Executions
@@ -59,7 +59,7 @@ def plan(resources):
 @few(max_examples=30)
 @given(odd=fields_of(RunRecord))
 def test_an_odd_run_hides_no_other_from_the_sweep(store, write, cluster, resources, odd):
-    store.start_run(RUN, "running", "2026-11-22T07:00:00.000Z", execution_arn=ARN)
+    store.runs.start(RUN, "running", "2026-11-22T07:00:00.000Z", execution_arn=ARN)
     cluster.objects.clear()
     for run_id in (RUN, "odd"):
         cluster.create(
@@ -69,7 +69,7 @@ def test_an_odd_run_hides_no_other_from_the_sweep(store, write, cluster, resourc
     write(**{"run_id": "odd", "status": "running", **odd, **keys})
     swept = sweep(resources.but(step_functions=States("ABORTED")))
     assert RUN in swept.runs
-    assert store.run(RUN).status == "aborted"
+    assert store.runs.find(RUN).status == "aborted"
     assert cluster.objects == {}, "the odd one's objects are deleted all the same"
     store.table.delete(f"run#{RUN}", "run")
 
@@ -81,7 +81,7 @@ def test_an_odd_campaign_hides_no_other(write, resources, odd):
     for name, more in (("good", good), ("odd", odd)):
         keys = {"pk": f"campaign#{name}", "sk": "campaign", "gsi1pk": "campaigns", "gsi1sk": "2026"}
         write(**{**more, **keys, "status": "running"})
-    found = {each.campaign_id for each in resources.campaigns.running()}
+    found = {each.id for each in resources.store.campaigns.running()}
     assert "good" in found
 
 
@@ -98,13 +98,13 @@ def test_an_odd_campaign_hides_no_other(write, resources, odd):
 def test_an_end_is_recorded_whatever_its_event_tells(
     store, resources, status, error, cause, given_input
 ):
-    store.start_run(RUN, "running", "2026-11-22T07:00:00.000Z", execution_arn=ARN)
+    store.runs.start(RUN, "running", "2026-11-22T07:00:00.000Z", execution_arn=ARN)
     detail = {"name": RUN, "status": status, "executionArn": ARN, "error": error, "cause": cause}
     if given_input is not None:
         detail["input"] = given_input
     ended = teardown_stopped(detail, resources.but(step_functions=States(status)))
     if ended.comparison is None:
-        record = store.run(RUN)
+        record = store.runs.find(RUN)
         assert record.status == STATUSES[status]
         assert printable(record.cause) == record.cause
     store.table.delete(f"run#{RUN}", "run")
@@ -172,7 +172,7 @@ def test_a_run_that_nobody_can_clean_up_is_named_and_the_others_are_swept(
     write(**running("run", RUN))
     swept = sweep(resources.but(step_functions=Strict()))
     assert RUN in swept.runs
-    assert store.run(RUN).status == "aborted"
+    assert store.runs.find(RUN).status == "aborted"
     named = {getattr(entry, "item", getattr(entry, "pk", "")) for entry in caplog.records}
     assert "odd" in swept.runs or {"odd", "run#odd"} & named
 
@@ -187,7 +187,7 @@ def test_a_stack_is_deleted_whatever_a_run_or_a_campaign_looks_like(store, write
     stop_runs(resources.but(step_functions=executions))
     stop_campaigns(resources.but(step_functions=executions))
     assert {EXECUTIONS + RUN, EXECUTIONS + "camp"} <= {*executions.stopped}
-    assert store.run(RUN).status == resources.campaigns.get("camp").status == "aborted"
+    assert store.runs.find(RUN).status == resources.store.campaigns.get("camp").status == "aborted"
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_campaign_that_nobody_can_clean_up_hides_no_other_from_the_sweep(write
     write(pk="campaign#a-odd", sk="step#0001", number="many")
     write(**running("campaign", "camp", kind="draws"))
     sweep_campaigns(resources.but(step_functions=Strict()), patience_seconds=0)
-    assert resources.campaigns.get("camp").status == "aborted"
+    assert resources.store.campaigns.get("camp").status == "aborted"
 
 
 @few(max_examples=100)
@@ -216,11 +216,11 @@ def test_a_lease_that_nobody_can_read_keeps_no_node_from_a_run(
     plan()
     before = Lease(run_id="other", kind="run", taken_at=START, expected_end=START, expires_at=START)
     write(pk="lease", sk="nodes", baseline=garbage, elsewhere=before.to_json())
-    assert store.leases() == {}
+    assert store.leases.valid() == {}
     assert take_lease(RUN, resources).taken
-    assert {lease.run_id for lease in store.leases().values()} == {RUN}
+    assert {lease.run_id for lease in store.leases.valid().values()} == {RUN}
     finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
-    assert store.leases() == {}
+    assert store.leases.valid() == {}
     store.table.delete("lease", "nodes")
     store.table.delete(f"run#{RUN}", "run")
 

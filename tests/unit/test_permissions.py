@@ -10,11 +10,11 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from rackrate.campaign_store import CampaignStore
 from rackrate.errors import CampaignEnded, NodesUnavailable
+from rackrate.executions.model import Lease
 from rackrate.measure import manifests
 from rackrate.measure.obstacles import REPLACEMENT_SECONDS
-from rackrate.store import Lease, now
+from rackrate.times import now
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.changes.fake_eks import NEW, OLD
 from tests.unit.changes.fake_eks import Eks as Addons
@@ -198,7 +198,6 @@ def calls(store, cluster, ec2, autoscaling, monkeypatch):
     given = Connecting(
         settings=replace(HOST_SETTINGS, idle_scale_to_zero=True, owns_nodes=True),
         store=store,
-        campaigns=CampaignStore(store),
         cluster=cluster,
         region="us-east-1",
         pricing=Prices(),
@@ -222,16 +221,16 @@ def calls(store, cluster, ec2, autoscaling, monkeypatch):
         finally:
             running.append(NOBODY)
 
-    sign = store.link
+    sign = store.objects.link
 
     def link(key, **options):
         note("s3", "GetObject")  # the link's reader calls this with the signer's permissions
         objects[running[-1]].add(("s3:GetObject", key))
         return sign(key, **options)
 
-    monkeypatch.setattr(store, "link", link)
+    monkeypatch.setattr(store.objects, "link", link)
     monkeypatch.setenv("DASHBOARD_URL", "")
-    listened = [store._dynamodb.meta.events, store._s3.meta.events]
+    listened = [store.table.client.meta.events, store.objects._s3.meta.events]
     for events in listened:
         events.register("before-call", heard)
         events.register("before-parameter-build", asked_for)
@@ -240,8 +239,8 @@ def calls(store, cluster, ec2, autoscaling, monkeypatch):
     call("wake_nodes", **run)
     for name in ("wake_nodes", "plan"):
         _refused_without_nodes(call, cluster, node_groups, name, **run)
-    store.finish_run("woken", "failed")
-    _live_through_campaigns(call, store, given.campaigns, given.eks)
+    store.runs.finish("woken", "failed")
+    _live_through_campaigns(call, store, store.campaigns, given.eks)
     call("plan_campaign", campaign_id="c", execution_arn="arn:c", input={"draws": 2})
     call("take_lease", campaign_id="c")
     call("judge", campaign_id="c", state={})
@@ -261,19 +260,19 @@ def _live_through_everything(call, store, cluster, executions):
     plan["blocks"] = {"least": 2, "most": 3}
     call("plan", **start, plan={"dry_run": True})
     call("plan", run_id="before", execution_arn=ARN, plan={"dry_run": True})
-    store.update_run("before", status="succeeded")
+    store.runs.update("before", status="succeeded")
     call("plan", **start, plan={"dry_run": True, "compare_with": "before"})
     workload = {"tests": [{"name": "etcd", "members": 1}]}
     call("plan", run_id="workload", execution_arn=ARN, plan=workload)
     call("deploy", run_id="workload", execution_arn=ARN)
     call("await_servers", run_id="workload")
     call("teardown", run_id="workload")
-    store.finish_run("workload", "succeeded")
+    store.runs.finish("workload", "succeeded")
     for _ in range(2):
         call("wake_nodes", run_id="run-0", execution_arn=ARN, plan=plan)
     call("plan", **start, plan=plan)
     held = Lease(run_id="run-0", kind="run", taken_at=now(), expected_end=now(), expires_at=now())
-    store.hold_nodes(["baseline"], held)
+    store.leases.hold(["baseline"], held)
     call("take_lease", run_id=RUN)
     call("deploy", **start)
     call("await_servers", run_id=RUN)
@@ -281,13 +280,13 @@ def _live_through_everything(call, store, cluster, executions):
     call("count", run_id=RUN, when="before")
     call("count", run_id=RUN, when="after")
     cluster.on_client = in_one_arm_only(cluster)
-    warm_up = store.items(RUN, "warm_up.json")[0].to_json()
+    warm_up = store.runs.items(RUN, "warm_up.json")[0].to_json()
     launched = call("launch", run_id=RUN, item=warm_up)
     event = {name: launched[name] for name in ("repeated", "attempt", "deadline")}
     call("collect", run_id=RUN, item=warm_up, **event)
     call("check_links", run_id=RUN)  # records the pairs that cannot talk
     cluster.on_client = cluster.succeed
-    items = [item.to_json() for item in store.items(RUN)]
+    items = [item.to_json() for item in store.runs.items(RUN)]
     call("collect", run_id=RUN, item=items[1], failure={"Error": "ServersNotReady"})
     (server,) = {pair["server"] for pair in items[0]["pairs"] if pair["arm"] == "treatment"}
     gone = cluster.objects.pop(key := f"{PODS}/server-{server}")
@@ -317,7 +316,7 @@ def _live_through_everything(call, store, cluster, executions):
     executions.statuses.clear()
     call("finish", **start, redrives=0, state={"reported": reported})
     copy_run(store, RUN, "run-2")
-    store._dynamodb.put_item(
+    store.table.client.put_item(
         TableName="results",
         Item={
             name: {"S": value}
@@ -331,14 +330,14 @@ def _live_through_everything(call, store, cluster, executions):
     call("teardown", **stopped("ABORTED"))
     call("teardown", **SCHEDULED)
     failed = {"failure": {"Error": "NodesUnavailable", "Cause": "gone"}, "reported": reported}
-    store.finish_run(RUN, "failed")
+    store.runs.finish(RUN, "failed")
     for redrives in (0, 1):  # it fails, is redriven, and goes on with the plan that it has
         call("finish", run_id=RUN, redrives=redrives, task_token="token", state=failed)
     cluster.nodes = kept
     executions.statuses[ARN] = "RUNNING"
     call("plan", **start, plan=plan)
     executions.statuses.clear()
-    store.start_run("last", "running", now(), execution_arn=ARN)
+    store.runs.start("last", "running", now(), execution_arn=ARN)
     with listener() as (url, _):
         call("teardown", **cloudformation_request("Delete", {}, ResponseURL=url))
 
@@ -352,7 +351,9 @@ def _live_through_campaigns(call, store, campaigns, eks):
     for sweep in ({"nodes": [2, 3]}, {"kube_proxy": ["iptables", "nftables"]}):
         call("plan_campaign", **start, input={**dry, "sweep": sweep})
     call("plan_campaign", **start, input={**dry, "plan": {**plan, "compare_with": "run-2"}})
-    store.put_object("pools/p/1.json", store.find_text("run-2", "results.json").decode(), "x/y")
+    store.objects.put(
+        "pools/p/1.json", store.runs.find_text("run-2", "results.json").decode(), "x/y"
+    )
     pool = {"campaign_id": "pool", "execution_arn": "arn:pool"}
     call("plan_campaign", **pool, input={"pool": [{"results": "pools/p/1.json"}]})
     call("report_campaign", campaign_id="pool")
@@ -393,7 +394,7 @@ def _live_through_campaigns(call, store, campaigns, eks):
     second = {"campaign_id": "second", "execution_arn": "arn:second"}
     call("plan_campaign", **second, input={"continue": "camp"})
     campaigns.update("second", step_run_id="child")
-    store.start_run("child", "running", now(), execution_arn="arn:child")
+    store.runs.start("child", "running", now(), execution_arn="arn:child")
     call("restore", **{"detail-type": "Scheduled Event"})
     call("plan_campaign", campaign_id="last-one", execution_arn="arn:last", input=versions)
     with listener() as (url, _):
@@ -412,13 +413,13 @@ def _refused_without_nodes(call, cluster, node_groups, name, **event):
 
 def copy_run(store, run_id, other):
     """Copy a run with all its items and objects."""
-    run = store.run(run_id)
-    store.start_run(other, run.status, run.started_at)
+    run = store.runs.find(run_id)
+    store.runs.start(other, run.status, run.started_at)
     for name in ("plan.json", "schedule.json", "analysis.json", "results.json"):
-        text = store.find_text(run_id, name).decode()
-        store.put_text(other, name, text, "application/json")
-    for trial in store.trials(run_id).values():
-        store.put_trial(other, trial)
+        text = store.runs.find_text(run_id, name).decode()
+        store.runs.put_text(other, name, text, "application/json")
+    for trial in store.trials.of(run_id).values():
+        store.trials.put(other, trial)
 
 
 def in_one_arm_only(cluster):

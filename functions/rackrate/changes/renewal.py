@@ -17,7 +17,7 @@ from rackrate.errors import ChangeFailed
 from rackrate.measure.node_groups import NodeGroup, groups_of, update_of
 from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.resources import Resources
-from rackrate.store import now, seconds_between
+from rackrate.times import now, seconds_between
 from rackrate_text.units import duration
 
 #: How long a step takes, at least and at most. An update of a node group without nodes takes one to

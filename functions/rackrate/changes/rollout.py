@@ -12,7 +12,7 @@ from rackrate.errors import ChangeFailed, Fault
 from rackrate.measure import addons
 from rackrate.measure.addons import Addon, nodes_with_it
 from rackrate.resources import Resources
-from rackrate.store import now, seconds_between
+from rackrate.times import now, seconds_between
 from rackrate_text.units import duration
 from rackrate_text.words import listed
 

@@ -17,7 +17,7 @@ from rackrate.measure.node_groups import (
 from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
-from rackrate.store import now, seconds_between
+from rackrate.times import now, seconds_between
 from rackrate_text.words import counted
 
 #: How long nodes may take to come or to go. EKS waits up to 15 minutes for a node's pods to leave.

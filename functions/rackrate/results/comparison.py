@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rackrate.errors import Fault, InvalidComparison
+from rackrate.executions.model import RunRecord
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.faults import kind_of, shown
@@ -26,7 +27,6 @@ from rackrate.results.build import (
     versions_of,
 )
 from rackrate.results.schema import Compared, ComparedRun, Comparison
-from rackrate.store import RunRecord
 from rackrate.tools import TestBase
 from rackrate.verdict import analysis, wording
 from rackrate.verdict.analysis import cross_verdicts, not_recorded
@@ -81,7 +81,7 @@ class Recorded:
     @property
     def id(self) -> str:
         """The run's id."""
-        return self.run.run_id
+        return self.run.id
 
 
 def is_comparison(raw: object) -> bool:

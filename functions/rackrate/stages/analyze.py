@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rackrate.document import Document
 from rackrate.errors import GIVING_UP, TrialsLost
+from rackrate.executions.store import Store
 from rackrate.plan.guards import UNKNOWN_TYPES
 from rackrate.resources import Resources
 from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS
-from rackrate.store import Store
 from rackrate.verdict import wording
 from rackrate.verdict.analysis import EarlierRuns, against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
@@ -47,13 +47,13 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
     if not after_failure:
         warnings += _not_looked(evidence, store)
     analysis = analyze_run(evidence, _earlier(evidence, store, warnings), warnings)
-    store.put(run_id, "analysis.json", analysis)
+    store.runs.put(run_id, "analysis.json", analysis)
     for verdict in analysis.verdicts:
-        store.put_verdict(run_id, verdict)
+        store.trials.put_verdict(run_id, verdict)
     planned, measured = len(evidence.planned), len(evidence.measured)
     if not after_failure:  # then the phase still tells where it failed
-        store.update_run(run_id, phase="analyzing")
-    run = store.update_run(
+        store.runs.update(run_id, phase="analyzing")
+    run = store.runs.update(
         run_id,
         trials_planned=planned,
         trials_measured=measured,
@@ -81,7 +81,7 @@ def _not_looked(evidence: Evidence, store: Store) -> list[str]:
     """A warning if a look failed, which ends the measuring without a reason to stop."""
     planned_run = evidence.planned_run
     blocks = planned_run.plan.blocks
-    run = store.run(planned_run.run_id)
+    run = store.runs.find(planned_run.run_id)
     if blocks.least == blocks.most or run is None or run.stopped or run.gave_up:
         return []
     measured = counted(max(key.block for key in evidence.planned), "block")
@@ -93,7 +93,7 @@ def _not_looked(evidence: Evidence, store: Store) -> list[str]:
 
 def _continued(evidence: Evidence, store: Store) -> list[str]:
     """When the run went on after its end, and what it had measured until then."""
-    run = store.run(evidence.planned_run.run_id)
+    run = store.runs.find(evidence.planned_run.run_id)
     return [
         wording.continued(
             sum((trial.finished_at or "") < time for trial in evidence.measured.values()),
@@ -112,13 +112,13 @@ def _overlaps(evidence: Evidence, store: Store) -> list[str]:
         return []
     others = [
         OtherRun(
-            run_id=other.run_id,
+            run_id=other.id,
             span=Span(other.leased_at or other.started_at, other.finished_at or span.end),
             stack_arms=frozenset(other.stack_arms),
         )
-        for other in store.runs_between(span.start, span.end, longest_seconds=RUN_LIMIT_SECONDS)
+        for other in store.runs.between(span.start, span.end, longest_seconds=RUN_LIMIT_SECONDS)
         # A run without a lease has not got its nodes yet, unless it is of an older rackrate.
-        if other.run_id != run.run_id
+        if other.id != run.run_id
         and other.status not in ("dry_run", "invalid")
         and (other.leased_at or not other.stack_arms)
     ]
@@ -133,7 +133,7 @@ def _earlier(evidence: Evidence, store: Store, warnings: list[str]) -> EarlierRu
     planned = evidence.planned_run
     before: dict[str, Evidence] = {}
     for run_id in planned.plan.compare_with:
-        if store.find_text(run_id, "plan.json") is None:
+        if store.runs.find_text(run_id, "plan.json") is None:
             warnings.append(f"compare_with: the results of the run {run_id} are gone")
         else:
             before[run_id] = store.evidence(run_id, with_raw=False)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
+from rackrate.executions.model import RunRecord
 from rackrate.measure import manifests, members
 from rackrate.measure.members import Member, WorkloadStart, WorkloadStarts
 from rackrate.measure.networks import namespace_of, pods_path
@@ -43,7 +44,7 @@ from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.collect import plan_nodes
 from rackrate.stages.deploy import make_servers
 from rackrate.stages.take_lease import keep_lease
-from rackrate.store import RunRecord, now, seconds_between
+from rackrate.times import now, seconds_between
 from rackrate.workloads.base import WorkloadTest
 from rackrate_text.words import listed
 
@@ -91,8 +92,8 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
     """
     try:
         readiness = _await(run_id, resources)
-        if readiness.ready and (run := resources.store.update_run(run_id)) is not None:
-            resources.store.begin(run)
+        if readiness.ready and (run := resources.store.runs.update(run_id)) is not None:
+            resources.store.runs.begin(run)
         return readiness
     except ClusterUnreachable as error:
         ask_to_heal(run_id, error, resources.store)
@@ -101,10 +102,10 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
 
 def _await(run_id: str, resources: Resources) -> Readiness:
     settings, cluster = resources.settings, resources.cluster
-    planned = resources.store.plan(run_id)
-    run = resources.store.update_run(run_id)
+    planned = resources.store.runs.plan(run_id)
+    run = resources.store.runs.update(run_id)
     if run is None or not run.phase.startswith(_FOR_ANOTHER):
-        run = resources.store.update_run(run_id, phase=_FOR_SERVERS)
+        run = resources.store.runs.update(run_id, phase=_FOR_SERVERS)
     keep_lease(run, resources.store)
     labels = manifests.selector(server_labels(run_id))
     deadline = time.monotonic() + WATCH_SECONDS
@@ -144,12 +145,12 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     there = plan_nodes(planned, resources)
     losses = _losses(missing, seconds, nodes, there, planned, resources)
     if run is not None and _replace(run_id, run, planned, losses.how, 0, resources):
-        resources.store.update_run(run_id, phase=_FOR_SERVERS)
+        resources.store.runs.update(run_id, phase=_FOR_SERVERS)
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     late = {place for place, waited in seconds.items() if waited > losses.patience(place)}
     _check_nodes(late, nodes, there, planned, resources)
     if losses.expected:
-        resources.store.update_run(run_id, phase=_phase(losses.expected, losses, nodes))
+        resources.store.runs.update(run_id, phase=_phase(losses.expected, losses, nodes))
     allowed = servers_seconds(sum(map(len, places.values())))
     if max(seconds.values(), default=0.0) > allowed:
         raise ServersNotReady(
@@ -169,7 +170,7 @@ def _await_members(
     of_plan = members.of_plan(planned)
     if not of_plan:
         return Readiness(ready=True, wait_seconds=0)
-    resources.store.update_run(run_id, phase=_FOR_MEMBERS)
+    resources.store.runs.update(run_id, phase=_FOR_MEMBERS)
     settings, cluster = resources.settings, resources.cluster
     there = plan_nodes(planned, resources)
 
@@ -197,7 +198,7 @@ def _await_members(
         WorkloadStart(test=test.name, arm=arm.name, members=tuple(each.start for each in of))
         for test, arm, of in look(pods.values())
     )
-    resources.store.put(run_id, members.NAME, WorkloadStarts(workloads=starts))
+    resources.store.runs.put(run_id, members.NAME, WorkloadStarts(workloads=starts))
     return Readiness(ready=True, wait_seconds=0)
 
 
@@ -335,7 +336,7 @@ def present_servers(
         if waited <= (SHORT_PATIENCE_SECONDS if is_short else losses.patience(place))
     }
     if awaited:
-        resources.store.update_run(run_id, phase=_phase(awaited, losses, nodes))
+        resources.store.runs.update(run_id, phase=_phase(awaited, losses, nodes))
         return found._replace(wait_seconds=WAIT_SECONDS)
     if owners is None:
         # Kubernetes did not let go of the old owner object in time.
@@ -415,7 +416,7 @@ def _note_missing(
     since = {place: at for place, at in before.items() if place in missing or place not in looked}
     since |= {place: time_now for place in missing if place not in since}
     if since != before:
-        resources.store.update_run(run_id, missing_since=since)
+        resources.store.runs.update(run_id, missing_since=since)
     return {place: seconds_between(since[place], time_now) for place in missing}
 
 
@@ -493,10 +494,10 @@ def _replace(
     made = choose(lost, candidates, planned.arms, run.replacements, block=block, at=now())
     if not made:
         return False
-    if resources.store.replace_nodes(run_id, made, run.replacements) is not None:
+    if resources.store.runs.replace_nodes(run_id, made, run.replacements) is not None:
         # The server of the new node has its own time to start.
         since = run.missing_since | {each.place: each.at for each in made}
-        resources.store.update_run(run_id, missing_since=since)
+        resources.store.runs.update(run_id, missing_since=since)
     return True
 
 

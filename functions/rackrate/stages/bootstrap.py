@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from rackrate.errors import AccessLost, ClusterUnreachable, Throttled
+from rackrate.executions.store import Store
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.manifests import NETWORK, STACK
 from rackrate.measure.obstacles import GaveUp
@@ -20,7 +21,6 @@ from rackrate.stack import tenancy
 from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import NOTHING, Answer
 from rackrate.stack.time_limit import OutOfTime, time_limit
-from rackrate.store import Store
 
 Json = dict[str, Any]
 
@@ -272,14 +272,14 @@ def ask_to_heal(run_id: str, error: ClusterUnreachable, store: Store) -> None:
     """
     if not error.access_lost:
         raise error
-    if store.count_heal(run_id) <= MOST_HEALS:
+    if store.runs.count_heal(run_id) <= MOST_HEALS:
         return
     over = GaveUp(
         error="AccessLost",
         message=f"{error}. Its namespace and roles were made again {MOST_HEALS} times; the log of"
         " the bootstrap function says what became of that",
     )
-    store.update_run(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())
+    store.runs.update(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())
     raise AccessLost(over.message) from error
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 
-from rackrate.campaign_store import CampaignRecord, CampaignStep
 from rackrate.changes import change_of
 from rackrate.changes.base import Change, Made
 from rackrate.changes.scaling import put_back, resize_arms, resize_nodes, sizes_before
 from rackrate.document import Document, Json
 from rackrate.errors import CampaignEnded
+from rackrate.executions.model import CampaignRecord, CampaignStep
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.fields import MAX_PAUSE_SECONDS
 from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import keep_campaign_lease
-from rackrate.store import now, seconds_between
+from rackrate.times import now, seconds_between
 from rackrate_text.units import moment
 
 #: The shortest and the longest time between two questions whether a change is made. With the
@@ -41,7 +41,7 @@ def change(campaign_id: str, resources: Resources) -> Changed:
         NodesUnavailable: nodes do not come back; the message quotes the node group.
         NodesBusy: the campaign does not hold its nodes any more.
     """
-    campaigns = resources.campaigns
+    campaigns = resources.store.campaigns
     record = going_on(campaign_id, resources)
     step = campaigns.step(campaign_id, record.step)
     if step is None:
@@ -135,7 +135,7 @@ def going_on(campaign_id: str, resources: Resources) -> CampaignRecord:
         CampaignEnded: its execution was stopped.
         NodesBusy: the campaign does not hold its nodes any more.
     """
-    campaigns = resources.campaigns
+    campaigns = resources.store.campaigns
     record = campaigns.get(campaign_id)
     if record.goes_on:
         keep_campaign_lease(record, resources)

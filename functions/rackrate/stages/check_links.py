@@ -48,10 +48,10 @@ def check_links(run_id: str, resources: Resources) -> Links:
         NodesUnavailable, ServersNotReady, AdmissionRefused: the run gave up in the warm-up.
     """
     store = resources.store
-    tolerated = store.plan(run_id).plan.tolerated_loss
-    items = block_items(store.items(run_id, "warm_up.json"))
+    tolerated = store.runs.plan(run_id).plan.tolerated_loss
+    items = block_items(store.runs.items(run_id, "warm_up.json"))
     planned = planned_trials(item for item in items if item.workload is None)
-    stored = store.trial_states(run_id, block=0)
+    stored = store.trials.states(run_id, block=0)
 
     def lost(keys: Iterable[TrialKey]) -> list[TrialKey]:
         return [key for key in keys if key not in stored or not stored[key].is_measured]
@@ -68,7 +68,7 @@ def check_links(run_id: str, resources: Resources) -> Links:
                 f"{what} {key.test} failed in the arm {key.arm}: {_reason(stored.get(key))}"
                 for key in lost(item.trials)
             ]
-    run = store.update_run(run_id, phase="checking links", warnings=told)
+    run = store.runs.update(run_id, phase="checking links", warnings=told)
     if run is not None and run.gave_up is not None:
         raise GIVING_UP[run.gave_up.error](run.gave_up.message)
     if len(down) > tolerated * len(planned):

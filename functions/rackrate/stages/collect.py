@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from rackrate import tools
 from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, Throttled
+from rackrate.executions.store import Store
 from rackrate.foreign import plain
 from rackrate.measure import cpu_use, manifests, members
 from rackrate.measure.cluster import Cluster, Log, SlowLog
@@ -46,7 +47,6 @@ from rackrate.plan.schedule import (
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.stages.bootstrap import ask_to_heal
-from rackrate.store import Store
 from rackrate.tools import ParseError, TestBase
 from rackrate.tools.base import LOG_BYTES
 from rackrate.workloads.base import WorkloadTest
@@ -146,7 +146,7 @@ def _collect(
     clients = {_client(key) for key in wanted}
     labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
 
-    planned = store.plan(run_id)
+    planned = store.runs.plan(run_id)
     until = time.time() + watch_seconds + READ_SECONDS
     watched = _watch(run_id, item, labels, clients, planned, resources, deadline, watch_seconds)
     if not watched.finished and time.time() < deadline:
@@ -156,7 +156,7 @@ def _collect(
     members_of = _members(run_id, item, planned, resources)
     lost_workloads = members.lost_arms(members_of)
     pod_of = {_client_of(pod): pod for found in pods.values() for pod in found}
-    drafts = Drafts(item, planned, attempt, store.nodes_at(run_id))
+    drafts = Drafts(item, planned, attempt, store.runs.nodes_at(run_id))
     absent = functools.cache(lambda: _absences(pod_of.values(), planned, resources))
 
     def read_one(key: TrialKey, *, is_large: bool = False) -> _Outcome:
@@ -307,13 +307,17 @@ def _partners(
     """The partners of a block's trials; only of the item's where nothing is repeated with them."""
     if attempt == 1 or item.warm_up:
         return partners([item])
-    return partners(each for each in block_items(store.items(run_id)) if each.block == item.block)
+    return partners(
+        each for each in block_items(store.runs.items(run_id)) if each.block == item.block
+    )
 
 
 def _tried(run_id: str, item: BlockItem, attempt: int, store: Store) -> Tried:
     if attempt == 1:  # its partners are in the item itself
-        return Tried(store.states_of(run_id, item.trials))
-    return Tried(store.trial_states(run_id, item.block), store.repeat_states(run_id, item.block))
+        return Tried(store.trials.states_of(run_id, item.trials))
+    return Tried(
+        store.trials.states(run_id, item.block), store.trials.repeat_states(run_id, item.block)
+    )
 
 
 def _let_repeats_count(
@@ -324,12 +328,12 @@ def _let_repeats_count(
     store: Store,
 ) -> None:
     """Put what a repetition measured of all partners in place of what was measured before."""
-    trials, repeats = store.trials(run_id, item.block), store.repeats(run_id, item.block)
+    trials, repeats = store.trials.of(run_id, item.block), store.trials.repeats(run_id, item.block)
     for key in repeated_together(item, attempt, partners_of, Tried(trials, repeats)):
         again = repeats.get(key)
         found = trials[key] if again is None or again.attempt != attempt else again
         if trials[key] != (counted := found.model_copy(update={"repeated_together": True})):
-            store.replace_trial(run_id, counted)
+            store.trials.replace(run_id, counted)
 
 
 def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) -> Collected:
@@ -348,8 +352,8 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
         return Collected(warm_up=False)
     reason = plain(failure.text, _REASON_LENGTH)
     store = resources.store
-    drafts = Drafts(item, store.plan(run_id), 1, store.nodes_at(run_id))
-    missing = missing_trials(item, store.states_of(run_id, item.trials))
+    drafts = Drafts(item, store.runs.plan(run_id), 1, store.runs.nodes_at(run_id))
+    missing = missing_trials(item, store.trials.states_of(run_id, item.trials))
     trials = [drafts.of(key).model_copy(update={"reason": reason}) for key in missing]
     with ThreadPoolExecutor(WORKERS) as pool:
         return _put_all(run_id, item, trials, store, pool)
@@ -367,13 +371,13 @@ def write_down(
 
     A trial that was measured before keeps its value; only its repetition has failed.
     """
-    drafts = Drafts(item, planned, attempt, store.nodes_at(run_id))
+    drafts = Drafts(item, planned, attempt, store.runs.nodes_at(run_id))
     trials = [_failed(drafts.of(key), reason).trial for key, reason in reasons.items()]
     tried = _tried(run_id, item, attempt, store)
     lost = [trial for trial in trials if tried.is_lost(trial.key)]
     for trial in trials:
         if not tried.is_lost(trial.key):
-            store.put_repeat(run_id, trial)
+            store.trials.put_repeat(run_id, trial)
     with ThreadPoolExecutor(WORKERS) as pool:
         return _put_all(run_id, item, lost, store, pool)
 
@@ -487,7 +491,7 @@ def _read_trial(
     raw_key = None
     if log is not None:
         name = f"raw/{draft.key.id}.{draft.attempt}.txt"
-        raw_key = resources.store.put_text(run_id, name, log.text, "text/plain")
+        raw_key = resources.store.runs.put_text(run_id, name, log.text, "text/plain")
     times = {"started_at": ended.started_at, "finished_at": ended.finished_at}
     seen = draft.model_copy(update={**times, "raw_key": raw_key})
     return _judged(seen, test, ended, log, item.phase)
@@ -592,7 +596,7 @@ def _put_reads(
     samples_key = _put_raw_values(run_id, item, attempt, reads, store)
     trials = [read.stored_with(samples_key) for read in reads]
     again = [trial for trial in trials if not tried.is_lost(trial.key)]
-    list(pool.map(lambda trial: store.put_repeat(run_id, trial), again))
+    list(pool.map(lambda trial: store.trials.put_repeat(run_id, trial), again))
     lost = [trial for trial in trials if tried.is_lost(trial.key)]
     return _put_all(run_id, item, lost, store, pool)
 
@@ -609,7 +613,7 @@ def _put_raw_values(
     written = json.dumps({trial: raw.to_json() for trial, raw in values.items()})
     digest = hashlib.sha256(written.encode()).hexdigest()[:8]
     name = f"samples/{item.block:04d}-{item.round}.{attempt}.{digest}.json.gz"
-    return store.put_raw_values(run_id, name, values)
+    return store.trials.put_raw_values(run_id, name, values)
 
 
 def _put_all(
@@ -624,14 +628,14 @@ def _put_all(
     A run that is stopped loses its pods. The trials that this cut are not stored: nothing failed.
     """
     if not all(trial.is_measured for trial in trials):
-        run = store.update_run(run_id)
+        run = store.runs.update(run_id)
         if run is not None and (run.torn_down_at is not None or not run.is_running):
             trials = [trial for trial in trials if trial.is_measured]
-    replaced = store.put_trials(run_id, trials, pool)
+    replaced = store.trials.put_many(run_id, trials, pool)
     written = [(t, r.before) for t, r in zip(trials, replaced, strict=True) if r.written]
     measured = sum(trial.is_measured for trial, _ in written)
     failed = len(written) - measured
     failed_before = sum(before is not None and not before.is_measured for _, before in written)
     if not item.warm_up:
-        store.count_trials(run_id, measured=measured, failed=failed - failed_before)
+        store.runs.count_trials(run_id, measured=measured, failed=failed - failed_before)
     return Collected(measured=measured, failed=failed, warm_up=item.warm_up)

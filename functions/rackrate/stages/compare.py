@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidComparison
+from rackrate.executions.model import RunRecord
+from rackrate.executions.runs import NamedRuns
+from rackrate.executions.store import Store
 from rackrate.plan.faults import check_name
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.report.page import render_page
@@ -15,7 +18,7 @@ from rackrate.results import comparison
 from rackrate.results.build import RunTimes
 from rackrate.results.comparison import Recorded
 from rackrate.results.schema import RESULTS
-from rackrate.store import NamedRuns, RunRecord, Store, now
+from rackrate.times import now
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis, Difference
 
@@ -68,7 +71,7 @@ def compare(
     )
     document = compared.document
     prefix = f"comparisons/{comparison_id}"
-    page = store.put_object(
+    page = store.objects.put(
         f"{prefix}/report.html",
         render_page(document, compared.trials, compared.raw),
         "text/html",
@@ -77,9 +80,9 @@ def compare(
         conclusion=wording.with_scale(document.conclusion, document.run.lab_scale),
         differences=document.comparison.differences,
         verdicts=tuple(wording.line(verdict) for verdict in document.verdicts),
-        report=store.link(page),
-        report_valid=store.link_validity(page),
-        comparison_key=store.put_json(f"{prefix}/comparison.json", document.to_json()),
+        report=store.objects.link(page),
+        report_valid=store.objects.link_validity(page),
+        comparison_key=store.objects.put_json(f"{prefix}/comparison.json", document.to_json()),
     )
 
 
@@ -115,16 +118,16 @@ def _find_others(
         named = _find(field, name, store)
         baseline = named.baseline
         for run in named.runs:
-            if run.run_id == ours.run_id:
+            if run.id == ours.id:
                 raise _refused(
                     field,
-                    f"is the run {ours.run_id!r} itself",
+                    f"is the run {ours.id!r} itself",
                     "name another run, or a baseline of others",
                 )
-            if run.run_id in found:
-                problem = f"the run {run.run_id!r} is named twice"
+            if run.id in found:
+                problem = f"the run {run.id!r} is named twice"
                 raise _refused(field, problem, "name each run once")
-            found[run.run_id] = run
+            found[run.id] = run
     if len(found) > MAX_EARLIER_RUNS:
         problem = f"stands for {len(found)} runs, more than {MAX_EARLIER_RUNS}"
         raise _refused("with", problem, "name fewer")
@@ -137,7 +140,7 @@ def _find(field: str, name: str, store: Store) -> NamedRuns:
     Raises:
         InvalidComparison: there is no such run.
     """
-    named = store.named_runs(name)
+    named = store.runs.named(name)
     if named.problem is not None:
         raise _refused(field, named.problem, named.remedy)
     for run in named.runs:
@@ -153,19 +156,19 @@ def _check_finished(field: str, run: RunRecord, store: Store) -> None:
     """
     if run.is_running:
         raise _refused(
-            field, f"the run {run.run_id!r} is still going", "wait for its end, or name another run"
+            field, f"the run {run.id!r} is still going", "wait for its end, or name another run"
         )
-    results = store.find_text(run.run_id, "results.json")
+    results = store.runs.find_text(run.id, "results.json")
     if results is None:
         raise _refused(
             field,
-            f"the run {run.run_id!r} ended {run.status!r} and left no results",
+            f"the run {run.id!r} ended {run.status!r} and left no results",
             "name a run that was measured",
         )
     if (schema := json.loads(results).get("schema")) != RESULTS:
         raise _refused(
             field,
-            f"the results of the run {run.run_id!r} are of the schema {schema!r}, not {RESULTS!r}",
+            f"the results of the run {run.id!r} are of the schema {schema!r}, not {RESULTS!r}",
             "name a run that this version of rackrate can read",
         )
 
@@ -176,12 +179,12 @@ def _read(field: str, run: RunRecord, store: Store, notes: list[str]) -> Recorde
     Raises:
         InvalidComparison: the run measured nothing.
     """
-    evidence = store.evidence(run.run_id)
+    evidence = store.evidence(run.id)
     if not evidence.measured:
         raise _refused(
-            field, f"the run {run.run_id!r} has no measured trials", "name a run that measured"
+            field, f"the run {run.id!r} has no measured trials", "name a run that measured"
         )
     if run.status != "succeeded":
-        notes.append(f"The run {run.run_id} ended {run.status}.")
-    analysis = store.find(run.run_id, "analysis.json", Analysis)
+        notes.append(f"The run {run.id} ended {run.status}.")
+    analysis = store.runs.find_document(run.id, "analysis.json", Analysis)
     return Recorded(run, evidence, () if analysis is None else analysis.marks)

@@ -72,15 +72,15 @@ def count(run_id: str, when: When, resources: Resources) -> Counted:
         resources: the stack's resources.
     """
     store = resources.store
-    stored = store.get(run_id, counters.NAME, Counters)
+    stored = store.runs.read(run_id, counters.NAME, Counters)
     notes = [] if when == "before" or stored.note is None else [stored.note]
     read: Counts = {}
     facts = stored.interfaces
     if not resources.settings.host_namespace:
         notes = [NOT_ALLOWED]
     else:
-        planned = store.plan(run_id)
-        there_now = store.nodes_at(run_id)
+        planned = store.runs.plan(run_id)
+        there_now = store.runs.nodes_at(run_id)
         places = {name for arm in planned.arms for name in arm.node_names}
         nodes = sorted(there_now[p].name if p in there_now else p for p in places)
         reading = _Reading(run_id, when, resources.settings)
@@ -106,7 +106,7 @@ def count(run_id: str, when: When, resources: Resources) -> Counted:
         if when == "before"
         else Counters(before=stored.before, after=read, interfaces=facts, note=note)
     )
-    store.put(run_id, counters.NAME, counted)
+    store.runs.put(run_id, counters.NAME, counted)
     return Counted(nodes=len(read), note=note)
 
 

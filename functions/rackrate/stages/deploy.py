@@ -37,8 +37,8 @@ def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
         ClusterUnreachable: what is left of a deleted owner object is still being deleted.
         ServersNotReady: the run's execution has ended.
     """
-    planned = resources.store.plan(run_id)
-    resources.store.update_run(run_id, phase="starting servers")
+    planned = resources.store.runs.plan(run_id)
+    resources.store.runs.update(run_id, phase="starting servers")
     try:
         made = make_servers(run_id, execution_arn, planned, resources)
     except ClusterUnreachable as error:

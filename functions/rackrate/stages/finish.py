@@ -6,11 +6,12 @@ import contextlib
 import os
 
 from rackrate.document import Document, Json
+from rackrate.executions.model import RunRecord, Status
+from rackrate.executions.store import Store
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, final_status
 from rackrate.results.comparison import is_comparison
 from rackrate.stages.rest_nodes import RESTING
-from rackrate.store import RunProgress, RunRecord, RunStatus, Store
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
 from rackrate_text.words import counted
@@ -39,7 +40,7 @@ class Ended(Document):
     """How a run's end was recorded."""
 
     run_id: str
-    status: RunStatus
+    status: Status
     seconds: float | None
     """How long it took; null when its end had been written before."""
 
@@ -78,8 +79,8 @@ def finish(
     store = resources.store
     if redrives and failure is None:
         # It was stopped when it had only to finish, and a redrive has let it do so.
-        store.continue_run(run_id, redrives)
-    run = store.run(run_id)
+        store.runs.reopen(run_id, redrives)
+    run = store.runs.find(run_id)
     status = final_status(failure, lost=0 if run is None else run.trials_failed)
     ended = record_end(
         run_id, status, execution_arn=execution_arn, failure=failure, resources=resources
@@ -125,7 +126,7 @@ def end_or_go_on(
                 cause = failure.sentence(
                     subject="The comparison", during=None, measured="", log_group=log_group()
                 )
-            cause = cause or sentence_of(failure, resources.store.run(run_id))
+            cause = cause or sentence_of(failure, resources.store.runs.find(run_id))
             step_functions.send_task_failure(
                 taskToken=token, error=failure.error[:_MAX_ERROR], cause=cause[:_MAX_CAUSE]
             )
@@ -142,9 +143,9 @@ def first_failure(state: Json) -> RunFailure | None:
 
 def _goes_on(run_id: str, redrives: int, state: Json, store: Store) -> bool:
     """Record that a redriven run goes on, or find that an earlier try of this call did."""
-    if store.continue_run(run_id, redrives):
+    if store.runs.reopen(run_id, redrives):
         return True
-    run = store.run(run_id)
+    run = store.runs.find(run_id)
     recorded = "finish_failure" not in state
     return recorded and run is not None and run.is_running and run.redrives == redrives
 
@@ -157,16 +158,16 @@ def _output(
     dashboard_url: str | None,
     store: Store,
 ) -> RunOutput:
-    analysis = store.find(run_id, "analysis.json", Analysis)
+    analysis = store.runs.find_document(run_id, "analysis.json", Analysis)
     verdicts = () if analysis is None else (*analysis.verdicts, *analysis.regressions)
     return RunOutput(
         status=status,
         conclusion="" if run is None else wording.with_scale(run.conclusion, run.lab_scale),
         verdicts=tuple(wording.line(verdict) for verdict in verdicts),
-        report=None if page is None else store.link(page),
-        report_valid=None if page is None else store.link_validity(page),
+        report=None if page is None else store.objects.link(page),
+        report_valid=None if page is None else store.objects.link_validity(page),
         dashboard=dashboard_url,
-        results=f"s3://{store.bucket_name}/{store.key(run_id, '')}",
+        results=f"s3://{store.objects.bucket_name}/{store.runs.key(run_id, '')}",
     )
 
 
@@ -174,7 +175,9 @@ def cause_with_report(cause: str, page: str | None, store: Store) -> str:
     """The sentence with the place of the report as its last line."""
     if page is None:
         return cause
-    return f"{cause}\nThe report on what was measured: s3://{store.bucket_name}/{page}".strip()
+    return (
+        f"{cause}\nThe report on what was measured: s3://{store.objects.bucket_name}/{page}".strip()
+    )
 
 
 def sentence_of(failure: RunFailure, run: RunRecord | None, *, logs: str | None = None) -> str:
@@ -203,7 +206,7 @@ def log_group() -> str:
 
 def record_end(
     run_id: str,
-    status: RunStatus,
+    status: Status,
     *,
     execution_arn: str,
     failure: RunFailure | None,
@@ -211,14 +214,14 @@ def record_end(
 ) -> Ended:
     """Record a terminal status and the error, unless that is done already; give back the nodes."""
     store = resources.store
-    run = store.run(run_id)
-    attributes: RunProgress = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
+    run = store.runs.find(run_id)
+    attributes: Json = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
     if failure is not None:
         attributes["error"] = failure.error or status
         attributes["cause"] = sentence_of(failure, run)
-    seconds = store.finish_run(run_id, status, **attributes)
+    seconds = store.runs.finish(run_id, status, **attributes)
     # Afterwards, so that the run's recorded time does not overlap that of the next run. A campaign
     # with the id of a run that was refused may hold nodes by a lease of an older rackrate.
     if run is not None and run.leased_at is not None:
-        store.give_back_nodes("run", run_id)
+        store.leases.give_back("run", run_id)
     return Ended(run_id=run_id, status=status, seconds=seconds)

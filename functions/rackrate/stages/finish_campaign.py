@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rackrate.campaign_store import CampaignRecord, CampaignStep
 from rackrate.document import Document
+from rackrate.executions.model import CampaignRecord, CampaignStep
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, campaign_status
 from rackrate.results.campaign import CampaignResults, CampaignStatus
@@ -71,8 +71,8 @@ def finish_campaign(
         failure: why it failed, or None.
         report_key: the page's key, or None where there is no page.
     """
-    record = resources.campaigns.campaign(campaign_id)
-    steps = resources.campaigns.steps(campaign_id)
+    record = resources.store.campaigns.find(campaign_id)
+    steps = resources.store.campaigns.steps(campaign_id)
     status = campaign_status(failure, lost=sum(not step.has_result for step in steps))
     ended = record_campaign_end(
         campaign_id, status, execution_arn=execution_arn, failure=failure, resources=resources
@@ -120,17 +120,17 @@ def _during(record: CampaignRecord | None) -> str | None:
 def _output(
     campaign_id: str, status: CampaignStatus, page: str | None, resources: Resources
 ) -> CampaignOutput:
-    store, campaigns = resources.store, resources.campaigns
-    results = campaigns.find(campaign_id, "campaign.json", CampaignResults)
+    store, campaigns = resources.store, resources.store.campaigns
+    results = campaigns.find_document(campaign_id, "campaign.json", CampaignResults)
     return CampaignOutput(
         status=status,
         conclusion=""
         if results is None
         else wording.with_scale(results.conclusion, results.campaign.lab_scale),
         answers=() if results is None else _lines(results),
-        report=None if page is None else store.link(page),
-        report_valid=None if page is None else store.link_validity(page),
-        results=f"s3://{store.bucket_name}/{campaigns.key(campaign_id, '')}",
+        report=None if page is None else store.objects.link(page),
+        report_valid=None if page is None else store.objects.link_validity(page),
+        results=f"s3://{store.objects.bucket_name}/{campaigns.key(campaign_id, '')}",
     )
 
 
@@ -154,8 +154,8 @@ def record_campaign_end(
     While something is still to be put back, the campaign keeps the nodes, until the hourly sweep
     has put it back.
     """
-    campaigns = resources.campaigns
-    record = campaigns.campaign(campaign_id)
+    campaigns = resources.store.campaigns
+    record = campaigns.find(campaign_id)
     seconds = campaigns.finish(
         campaign_id,
         status,
@@ -171,5 +171,5 @@ def record_campaign_end(
             warning = "what it changed is not put back yet; the hourly clean-up tries again"
             campaigns.update(campaign_id, warnings=(*record.warnings, warning))
     elif record is not None and record.leased_at is not None:  # as in `finish.record_end`
-        resources.store.give_back_nodes("campaign", campaign_id)
+        resources.store.leases.give_back("campaign", campaign_id)
     return CampaignEnd(campaign_id=campaign_id, status=status, seconds=seconds)

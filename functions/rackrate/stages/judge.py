@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rackrate.campaign_store import CampaignProgress, CampaignRecord, CampaignStep
 from rackrate.changes import change_of
 from rackrate.document import Document, Json
 from rackrate.errors import StepsLost
+from rackrate.executions.model import CampaignRecord, CampaignStep
 from rackrate.plan.campaign import run_id_of_step
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.looks import looks
@@ -18,7 +18,7 @@ from rackrate.results.build_campaign import answers_of_runs
 from rackrate.results.campaign import CampaignFacts
 from rackrate.results.schema import Results
 from rackrate.stages.change import going_on, progress_of
-from rackrate.store import later, now, seconds_between
+from rackrate.times import later, now, seconds_between
 from rackrate.verdict import campaign as verdict
 from rackrate.verdict.answers import Answer, CampaignStopped
 from rackrate_text.failures import grouped
@@ -63,7 +63,7 @@ def judge(
         StepsLost: the last steps have no result, or none has one.
         NodesBusy: the campaign does not hold its nodes any more.
     """
-    campaigns = resources.campaigns
+    campaigns = resources.store.campaigns
     record, planned = going_on(campaign_id, resources), campaigns.plan(campaign_id)
     steps = campaigns.steps(campaign_id)
     if steps and steps[-1].is_open:
@@ -116,7 +116,7 @@ def _named(
 ) -> Judged:
     """Name a step as the one that goes on."""
     campaign_id = planned.campaign_id
-    resources.campaigns.update(
+    resources.store.campaigns.update(
         campaign_id,
         step=step.number,
         step_run_id=step.run_id,
@@ -136,7 +136,7 @@ def _outcome(
 ) -> CampaignStep | None:
     """The step with its outcome; None if it still goes on."""
     store = resources.store
-    run = store.run(step.run_id) if step.status == "running" else None
+    run = store.runs.find(step.run_id) if step.status == "running" else None
     if run is None or run.is_running:
         if failure is None:
             return None
@@ -155,7 +155,7 @@ def _outcome(
         if run.error is not None:
             known["reason"] = RunFailure(run.error, run.cause or "").text
         if run.status in ("succeeded", "degraded"):
-            arms = store.plan(step.run_id).arms
+            arms = store.runs.plan(step.run_id).arms
             known["nodes"] = {arm.name: arm.node_names for arm in arms}
     if planned.estimate is not None:
         seconds = (step.change_seconds or 0.0) + (known.get("run_seconds") or 0.0)
@@ -201,7 +201,7 @@ def _stop(
     planned: PlannedCampaign,
     steps: Sequence[CampaignStep],
     answers: Sequence[Answer],
-    noted: CampaignProgress,
+    noted: Json,
 ) -> CampaignStopped | None:
     """Why to make no more steps, or None."""
     campaign = planned.campaign
@@ -259,7 +259,7 @@ def _progress(
     steps: Sequence[CampaignStep],
     runs: Sequence[Results],
     answers: Sequence[Answer],
-) -> CampaignProgress:
+) -> Json:
     """What the steps so far tell: their cost, the time that is left, the answers so far."""
     campaign = planned.campaign
     own = [step for step in steps if step.source is None]
@@ -275,7 +275,7 @@ def _progress(
     elapsed = seconds_between(record.started_at, now())
     made = len(steps) if campaign.sweep is None else sum(step.has_result for step in steps)
     at = looks(campaign.least, campaign.most)
-    noted: CampaignProgress = {
+    noted: Json = {
         "usd": sum(known) if len(known) == len(costs) else None,
         "expected_step_seconds": step_seconds,
         "expected_seconds": elapsed + max(0, campaign.most - made) * step_seconds,
@@ -309,7 +309,7 @@ def facts_of(
     campaign = planned.campaign
     return CampaignFacts.from_fields(
         record,
-        id=record.campaign_id,
+        id=record.id,
         status=campaign_status(failure, lost=lost),
         seconds=seconds_between(record.leased_at or record.started_at, now()),
         dollars=record.usd,
@@ -332,9 +332,9 @@ def results_of(
     run_ids = [step.run_id for step in steps if step.has_result]
     if record.series is not None:
         # The newest draw comes last, also if an earlier campaign brought it into the series.
-        earlier = resources.campaigns.series(record.series)
+        earlier = resources.store.campaigns.series(record.series)
         run_ids = [*(each for each in earlier if each not in run_ids), *run_ids]
-    found = (resources.store.find_text(run_id, "results.json") for run_id in run_ids)
+    found = (resources.store.runs.find_text(run_id, "results.json") for run_id in run_ids)
     return [Results.from_json(text) for text in found if text is not None]
 
 

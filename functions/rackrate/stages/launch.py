@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.errors import AdmissionRefused, ClusterUnreachable
+from rackrate.executions.model import RunRecord
+from rackrate.executions.store import Store
 from rackrate.measure import manifests, members
 from rackrate.measure.networks import pods_path
 from rackrate.measure.obstacles import (
@@ -51,7 +53,7 @@ from rackrate.stages.await_servers import WAIT_SECONDS, present_servers
 from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.collect import write_down
 from rackrate.stages.take_lease import keep_lease
-from rackrate.store import RunRecord, Store, now
+from rackrate.times import now
 from rackrate.tools import TestBase
 from rackrate.verdict import wording
 
@@ -107,7 +109,7 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
 
 def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) -> Launched:
     settings, cluster, store = resources.settings, resources.cluster, resources.store
-    run = store.update_run(run_id)
+    run = store.runs.update(run_id)
     over = None
     if run is not None and (over := run.gave_up) is None:
         over = _give_up(run_id, _too_many_lost(run, item, store), store)
@@ -121,7 +123,7 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     deadline = manifests.active_deadline_seconds(target.tests, target.phase, waits)
     patience = deadline + PATIENCE_SECONDS
     keep_lease(run, store, seconds=patience)
-    planned = store.plan(run_id)
+    planned = store.runs.plan(run_id)
     needed = _tests_of(target, wanted).keys()
     again = not isinstance(item, BlockItem)
     servers = present_servers(run_id, run, planned, needed, target.block, resources, again=again)
@@ -245,7 +247,7 @@ def _workload(
 
 def _without_data(run_id: str, test: str, store: Store) -> dict[str, str]:
     """Why the data of a workload are not loaded, by arm."""
-    stored = store.trial_states(run_id, 0)
+    stored = store.trials.states(run_id, 0)
     return {
         key.arm: f"its data were not loaded: {state.reason}"
         for key, state in stored.items()
@@ -256,12 +258,12 @@ def _without_data(run_id: str, test: str, store: Store) -> dict[str, str]:
 def _choose(run_id: str, item: Item, store: Store) -> Repetition | None:
     """Choose the trials to measure now; None when none is missing."""
     if isinstance(item, BlockItem):
-        stored = store.states_of(run_id, item.trials)
+        stored = store.trials.states_of(run_id, item.trials)
         # What this attempt has lost already is left to the make-up items.
         missing = [key for key in missing_trials(item, stored) if key not in stored]
         return Repetition(item, 1, missing) if missing else None
-    tried = Tried(store.trial_states(run_id), store.repeat_states(run_id))
-    items = up_to_batch(store.items(run_id, item.schedule), item.batch)
+    tried = Tried(store.trials.states(run_id), store.trials.repeat_states(run_id))
+    items = up_to_batch(store.runs.items(run_id, item.schedule), item.batch)
     return choose_makeup(items, tried)
 
 
@@ -290,10 +292,10 @@ def _announce(run_id: str, item: Item, target: BlockItem, store: Store) -> RunRe
     """Record what the run does now. Returns the run's item."""
     if not isinstance(item, BlockItem):
         part = f"{'the ' if target.warm_up else ''}{target.progress}"
-        return store.update_run(run_id, phase=f"repeating lost trials of {part}")
+        return store.runs.update(run_id, phase=f"repeating lost trials of {part}")
     if target.warm_up:
-        return store.update_run(run_id, phase=target.progress)
-    return store.update_run(run_id, phase=target.progress, block=target.block)
+        return store.runs.update(run_id, phase=target.progress)
+    return store.runs.update(run_id, phase=target.progress, block=target.block)
 
 
 def _reasons(keys: Iterable[TrialKey], obstacles: Mapping[Pair, Obstacle]) -> dict[TrialKey, str]:
@@ -314,9 +316,9 @@ def _without_partners(
     store: Store,
 ) -> dict[TrialKey, str]:
     """The trials with a value that need no repetition, because a partner cannot be repeated now."""
-    items = [each for each in block_items(store.items(run_id)) if each.block == item.block]
+    items = [each for each in block_items(store.runs.items(run_id)) if each.block == item.block]
     partners_of = partners([item] if item.warm_up else items)
-    stored = store.trial_states(run_id, item.block)
+    stored = store.trials.states(run_id, item.block)
     return {
         key: f"its partner cannot be repeated: {reasons[partner]}"
         for key in wanted
@@ -329,7 +331,7 @@ def _without_partners(
 def _all_pairs(run_id: str, item: BlockItem, store: Store) -> set[Pair]:
     """Every pair that the run measures."""
     name = "warm_up.json" if item.warm_up else "schedule.json"
-    return {pair for each in block_items(store.items(run_id, name)) for pair in each.pairs}
+    return {pair for each in block_items(store.runs.items(run_id, name)) for pair in each.pairs}
 
 
 # -- giving up
@@ -339,12 +341,12 @@ def _too_many_lost(run: RunRecord, item: Item, store: Store) -> GaveUp | None:
     """Why the run ends if more trials are lost for good than its plan tolerates."""
     if item.batch == 0 or not run.trials_failed:
         return None
-    tolerated = store.plan(run.run_id).plan.tolerated_loss
+    tolerated = store.runs.plan(run.id).plan.tolerated_loss
     if run.trials_failed <= tolerated * run.trials_planned:
         return None
-    items = store.items(run.run_id)
-    stored = store.trial_states(run.run_id)
-    tried = Tried(stored, store.repeat_states(run.run_id))
+    items = store.runs.items(run.id)
+    stored = store.trials.states(run.id)
+    tried = Tried(stored, store.trials.repeat_states(run.id))
     lost, planned = losses_beyond_repair(items, item, tried), len(planned_trials(items))
     if lost <= tolerated * planned:
         return None
@@ -366,7 +368,7 @@ def _judge(
     time = now()
     lost = lost_arms(obstacles, run.lost_arms, time)
     if lost != run.lost_arms:
-        store.update_run(run.run_id, lost_arms=lost)
+        store.runs.update(run.id, lost_arms=lost)
     return hopeless(obstacles, lost, planned.plan.baseline, time)
 
 
@@ -374,12 +376,12 @@ def _waits_for_quota(run: RunRecord, refused: Sequence[Obstacle], asked: int, st
     """Whether to ask again later, because a quota let no pod in. Counts how often in a row."""
     if not refused or len(refused) < asked:
         if run.quota_waits:
-            store.update_run(run.run_id, quota_waits=0)
+            store.runs.update(run.id, quota_waits=0)
         return False
     if not of_a_quota(refused) or run.quota_waits >= QUOTA_WAITS:
         return False
     phase = f"waiting for room in the quota: {reasons_of(refused)}"
-    store.update_run(run.run_id, phase=phase, quota_waits=run.quota_waits + 1)
+    store.runs.update(run.id, phase=phase, quota_waits=run.quota_waits + 1)
     return True
 
 
@@ -389,7 +391,7 @@ def _refused(
     """Count items whose pods were all refused. Returns why the run ends, if it does."""
     items = run.refused_items + 1 if refused and not started else 0
     if items != run.refused_items:
-        store.update_run(run.run_id, refused_items=items)
+        store.runs.update(run.id, refused_items=items)
     if items < REFUSED_ITEMS:
         return None
     message = f"no client pod of {items} items in a row was let in: {reasons_of(refused)}"
@@ -399,5 +401,5 @@ def _refused(
 def _give_up(run_id: str, over: GaveUp | None, store: Store) -> GaveUp | None:
     """Record why the run measures no more, if it gives up. Returns the reason."""
     if over is not None:
-        store.update_run(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())
+        store.runs.update(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())
     return over

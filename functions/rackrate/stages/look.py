@@ -33,8 +33,8 @@ def look(run_id: str, resources: Resources, *, batch: int) -> Looked:
         batch: the batch that was just measured, from 1.
     """
     store = resources.store
-    if (run := store.run(run_id)) is not None and run.gave_up is not None:
-        return Looked(enough=True, batch=batch, items_key=store.key(run_id, batch_name(batch)))
+    if (run := store.runs.find(run_id)) is not None and run.gave_up is not None:
+        return Looked(enough=True, batch=batch, items_key=store.runs.key(run_id, batch_name(batch)))
     # The nodes are read a second time only after the last look.
     evidence = store.evidence(run_id, with_counters=False)
     plan = evidence.planned_run.plan
@@ -42,16 +42,18 @@ def look(run_id: str, resources: Resources, *, batch: int) -> Looked:
     blocks = at[batch - 1]
     verdicts = analyze_run(evidence).verdicts
     if (stopped := stop(verdicts, blocks=blocks, most=plan.blocks.most)) is not None:
-        store.update_run(run_id, phase=f"stopped after {blocks} blocks", stopped=stopped.to_json())
-        return Looked(enough=True, batch=batch, items_key=store.key(run_id, batch_name(batch)))
+        store.runs.update(run_id, phase=f"stopped after {blocks} blocks", stopped=stopped.to_json())
+        return Looked(enough=True, batch=batch, items_key=store.runs.key(run_id, batch_name(batch)))
     settled = sum(verdict.is_decided for verdict in verdicts)
     following = batch + 1
-    planned = planned_trials(up_to_batch(store.items(run_id), following))
-    store.update_run(
+    planned = planned_trials(up_to_batch(store.runs.items(run_id), following))
+    store.runs.update(
         run_id,
         phase=f"looked after {counted(blocks, 'block')}: {settled} of"
         f" {counted(len(verdicts), 'verdict')} are settled, measuring on to {at[batch]}",
         next_look=at[batch],
         trials_planned=len(planned),
     )
-    return Looked(enough=False, batch=following, items_key=store.key(run_id, batch_name(following)))
+    return Looked(
+        enough=False, batch=following, items_key=store.runs.key(run_id, batch_name(following))
+    )

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rackrate.campaign_store import CampaignRecord, CampaignStep, CampaignStore
 from rackrate.document import Document
 from rackrate.errors import REFUSALS
+from rackrate.executions.model import CampaignRecord, CampaignStep, RunRecord
+from rackrate.executions.store import Store
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import sentence_of
 from rackrate.stages.finish_campaign import campaign_sentence
 from rackrate.stages.judge import losses
 from rackrate.stages.teardown import STATUSES, compared
-from rackrate.store import RunRecord, Store
 from rackrate.verdict import wording
 from rackrate_text.failures import stack_option, way_on
 from rackrate_text.printable import printable
@@ -47,7 +47,6 @@ class Post:
         campaigns_arn: the campaigns' state machine.
         topic_arn: the topic.
         store: the table of runs. It needs no bucket.
-        campaigns: the campaigns in the same table.
         sns: a client of SNS.
     """
 
@@ -55,7 +54,6 @@ class Post:
     campaigns_arn: str
     topic_arn: str
     store: Store
-    campaigns: CampaignStore
     sns: Any
 
 
@@ -89,7 +87,7 @@ def notify(detail: Mapping[str, Any], post: Post) -> Message | None:
 
 def _of_run(detail: Mapping[str, Any], post: Post) -> Message | None:
     run_id = detail["name"]
-    run = post.store.run(run_id)
+    run = post.store.runs.find(run_id)
     if run is not None and run.campaign is not None:
         return None
     failure = _failure(detail)
@@ -109,8 +107,8 @@ def _of_run(detail: Mapping[str, Any], post: Post) -> Message | None:
 
 def _of_campaign(detail: Mapping[str, Any], post: Post) -> Message | None:
     campaign_id = detail["name"]
-    record = post.campaigns.campaign(campaign_id)
-    steps = post.campaigns.steps(campaign_id)
+    record = post.store.campaigns.find(campaign_id)
+    steps = post.store.campaigns.steps(campaign_id)
     failure = _failure(detail)
     if failure is not None:
         status: str = STATUSES[detail["status"]]
@@ -158,7 +156,7 @@ def _recorded(record: RunRecord | CampaignRecord | None, failure: RunFailure) ->
 
 def _losses(run: RunRecord, store: Store) -> str:
     """The lost trials of a run that tolerated them."""
-    states = store.trial_states(run.run_id)
+    states = store.trials.states(run.id)
     failed = [(key, each) for key, each in states.items() if key.block and not each.is_measured]
     causes = wording.losses(failed, never_ran=run.trials_failed - len(failed))
     told = wording.loss(causes, planned=run.trials_planned)

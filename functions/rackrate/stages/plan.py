@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
+from rackrate.executions.model import RunRecord, Status
+from rackrate.executions.store import Store
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
 from rackrate.measure.instance_types import instance_types
@@ -49,7 +51,7 @@ from rackrate.plan.schedule import (
 from rackrate.resources import Resources
 from rackrate.settings import LOAD, BandwidthWeighting, StackArm
 from rackrate.stages.take_lease import held_by_campaign, name_faults
-from rackrate.store import RunProgress, RunRecord, RunStatus, Store, now, seconds_between
+from rackrate.times import now, seconds_between
 from rackrate.verdict.evidence import changed_options
 from rackrate.workloads.base import Volume, WorkloadTest
 from rackrate_text.words import counted, listed
@@ -152,15 +154,15 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         kubernetes_version=resources.cluster.version,
         estimates=estimates,
     )
-    store.put(run_id, "plan.json", planned)
-    store.put_items(run_id, "schedule.json", items)
+    store.runs.put(run_id, "plan.json", planned)
+    store.runs.put_items(run_id, "schedule.json", items)
     batches = [list(batch) for _, batch in itertools.groupby(items, key=lambda item: item.batch)]
     if not checked.dry_run:
-        store.put(run_id, COUNTERS, Counters.not_read())
+        store.runs.put(run_id, COUNTERS, Counters.not_read())
         for number, batch in enumerate(batches, start=1):
-            store.put_items(run_id, batch_name(number), batch)
+            store.runs.put_items(run_id, batch_name(number), batch)
     if warm_ups:
-        store.put_items(run_id, "warm_up.json", warm_ups)
+        store.runs.put_items(run_id, "warm_up.json", warm_ups)
     _record(
         planned,
         expected_seconds=_seconds_so_far(store, run_id) + estimates.seconds,
@@ -176,10 +178,10 @@ def _told(planned: PlannedRun, looks: int, store: Store) -> Planned:
     return Planned(
         run_id=run_id,
         dry_run=plan.dry_run,
-        blocks_key=store.key(run_id, batch_name(1)),
+        blocks_key=store.runs.key(run_id, batch_name(1)),
         looks=looks,
         warm_up=plan.has_block_0,
-        warm_up_key=store.key(run_id, "warm_up.json"),
+        warm_up_key=store.runs.key(run_id, "warm_up.json"),
         blocks=plan.blocks.most,
         trials=estimates.trials,
         expected_seconds=estimates.seconds,
@@ -200,20 +202,21 @@ def _continue(run_id: str, resources: Resources) -> Planned | None:
         NodesChanged: nodes on which it measured last are gone.
     """
     store = resources.store
-    run = store.run(run_id)
+    run = store.runs.find(run_id)
     if run is None or not run.redrives:
         return None
-    planned = store.find(run_id, "plan.json", PlannedRun)
+    planned = store.runs.find_document(run_id, "plan.json", PlannedRun)
     stay: set[TrialKey] = set()
     items: list[Item] = []
     if planned is not None and not planned.plan.dry_run:
-        items = store.items(run_id)
-        stay = paired_trials(items, store.trial_states(run_id))
+        items = store.runs.items(run_id)
+        stay = paired_trials(items, store.trials.states(run_id))
     if planned is None or not stay:
-        store.forget_measurements(run_id)
+        store.trials.forget(run_id, apart_from=())
+        store.runs.forget_replacements(run_id)
         return None
     _check_same_nodes(planned, run, resources)
-    store.forget_trials(run_id, apart_from=stay)
+    store.trials.forget(run_id, apart_from=stay)
     first = [item for item in items if item.batch == 1]
     left = 1 - len(stay) / max(len(planned_trials(items)), 1)
     _record(
@@ -335,10 +338,10 @@ def check_campaign(plan: Plan, run_id: str, resources: Resources) -> None:
         InvalidPlan: it has not, or the plan names none and a campaign has the run's id.
     """
     if plan.campaign is None:
-        if faults := name_faults(resources.campaigns.campaign(run_id)):
+        if faults := name_faults(resources.store.campaigns.find(run_id)):
             raise InvalidPlan(faults)
         return
-    campaign = resources.campaigns.campaign(plan.campaign)
+    campaign = resources.store.campaigns.find(plan.campaign)
     if campaign is None or not campaign.is_running or campaign.step_run_id != run_id:
         problem = f"the campaign {plan.campaign!r} has not started this run"
         raise InvalidPlan([Fault("campaign", problem, "leave it out; a campaign writes it itself")])
@@ -379,27 +382,27 @@ def check_earlier_runs(plan: Plan, store: Store) -> tuple[tuple[str, ...], str |
     baseline = None
     for index, name in enumerate(names):
         path = earlier_path(names, index)
-        named = store.named_runs(name)
+        named = store.runs.named(name)
         baseline = named.baseline
         if named.problem is not None:
             faults.append(Fault(path, named.problem, named.remedy))
             continue
         for run in named.runs:
-            if run.run_id in found:
+            if run.id in found:
                 faults.append(
-                    Fault(path, f"the run {run.run_id!r} is named twice", "name each run once")
+                    Fault(path, f"the run {run.id!r} is named twice", "name each run once")
                 )
             elif run.status not in COMPARABLE:
                 faults.append(
                     Fault(
                         path,
-                        f"the run {run.run_id!r} is {run.status!r}",
+                        f"the run {run.id!r} is {run.status!r}",
                         f"name a run that ended {' or '.join(sorted(COMPARABLE))}",
                     )
                 )
             else:
-                found[run.run_id] = store.plan(run.run_id)
-                faults += _faults_of_earlier(plan, found[run.run_id], path)
+                found[run.id] = store.runs.plan(run.id)
+                faults += _faults_of_earlier(plan, found[run.id], path)
     if not faults:
         faults += _faults_together(plan, found)
     if faults:
@@ -653,7 +656,7 @@ def _network(
 
 def _seconds_so_far(store: Store, run_id: str) -> float:
     """The seconds since the run was recorded: when it woke the nodes, or when it began to wait."""
-    run = store.run(run_id)
+    run = store.runs.find(run_id)
     return 0.0 if run is None else seconds_between(run.started_at, now())
 
 
@@ -675,7 +678,7 @@ def _record(
         measured: how many trials a run that is continued has measured before.
     """
     started_at, plan = now(), planned.plan
-    attributes: RunProgress = {
+    attributes: Json = {
         "phase": "planned",
         "execution_arn": planned.execution_arn,
         "stack_arms": tuple(each.name for each in plan.node_sets(resources.settings)),
@@ -693,5 +696,5 @@ def _record(
     }
     if plan.dry_run:
         attributes |= {"finished_at": started_at, "seconds": 0}
-    status: RunStatus = "dry_run" if plan.dry_run else "running"
-    resources.store.start_run(planned.run_id, status, started_at, **attributes)
+    status: Status = "dry_run" if plan.dry_run else "running"
+    resources.store.runs.start(planned.run_id, status, started_at, **attributes)

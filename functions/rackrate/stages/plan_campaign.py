@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rackrate.campaign_store import CampaignProgress, CampaignStep, CampaignStore
 from rackrate.changes import DRAWS, SWEEPS, change_of
 from rackrate.changes.base import Value
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidCampaign, InvalidPlan
+from rackrate.executions.campaigns import Campaigns
+from rackrate.executions.model import CampaignStep
 from rackrate.plan.campaign import Campaign, Uploaded, check_plans, read_campaign
 from rackrate.plan.campaign_estimate import (
     CampaignEstimate,
@@ -32,7 +33,7 @@ from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, rea
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.plan import check_earlier_runs, compared_metrics, lay_out, placeholder_nodes
 from rackrate.stages.take_lease import name_faults
-from rackrate.store import now
+from rackrate.times import now
 from rackrate.verdict.draws import draws_needed
 from rackrate_text.names import is_id
 from rackrate_text.words import counted
@@ -74,8 +75,8 @@ def plan_campaign(
     Raises:
         InvalidCampaign: the user has to change the input; nothing was started.
     """
-    settings, campaigns = resources.settings, resources.campaigns
-    faults = name_faults(resources.store.run(campaign_id))
+    settings, campaigns = resources.settings, resources.store.campaigns
+    faults = name_faults(resources.store.runs.find(campaign_id))
     before = _continued(raw, campaign_id, campaigns, faults)
     campaign = read_campaign(
         raw,
@@ -120,7 +121,7 @@ def plan_campaign(
 
 
 def _continued(
-    raw: object, campaign_id: str, campaigns: CampaignStore, faults: list[Fault]
+    raw: object, campaign_id: str, campaigns: Campaigns, faults: list[Fault]
 ) -> PlannedCampaign | None:
     """The campaign that an input continues, if there is one that has ended."""
     name = raw.get("continue") if isinstance(raw, dict) else None
@@ -130,8 +131,8 @@ def _continued(
         faults.append(Fault("continue", "is this very campaign", "name one that has ended"))
         return None
     # What is no id could not be a key of the table either.
-    record = campaigns.campaign(name) if is_id(name) else None
-    found = None if record is None else campaigns.find(name, "plan.json", PlannedCampaign)
+    record = campaigns.find(name) if is_id(name) else None
+    found = None if record is None else campaigns.find_document(name, "plan.json", PlannedCampaign)
     if record is None or found is None:
         remedy = "name a campaign of this stack; rackrate campaign list names them"
         faults.append(Fault("continue", f"there is no campaign {name[:80]!r}", remedy))
@@ -147,7 +148,7 @@ def _continued(
 
 
 def _taken_over(
-    before: PlannedCampaign | None, campaign: Campaign, campaigns: CampaignStore
+    before: PlannedCampaign | None, campaign: Campaign, campaigns: Campaigns
 ) -> list[CampaignStep]:
     """The finished steps of the campaign that this one continues, as its own first steps."""
     if before is None:
@@ -202,7 +203,7 @@ def _plan_steps(
     }
     plan = plans[counts[values[0]]]
     metrics = compared_metrics(plan)
-    measured = resources.campaigns.change_seconds(change.name)
+    measured = resources.store.campaigns.change_seconds(change.name)
     seconds = change_span(measured) or change.seconds
     estimate = campaign_estimate(
         campaign,
@@ -347,11 +348,11 @@ def _named(
         if isinstance(entry, Uploaded):
             found[path] = entry
             continue
-        named = resources.store.named_runs(entry)
+        named = resources.store.runs.named(entry)
         if named.problem is not None:
             faults.append(Fault(path, named.problem, named.remedy))
         for number, run in enumerate(named.runs):
-            found[f"{path} ({number})" if named.is_baseline else path] = run.run_id
+            found[f"{path} ({number})" if named.is_baseline else path] = run.id
     if len(found) > MAX_POOL:
         problem = f"stands for {len(found)} runs, more than {MAX_POOL}"
         faults.append(Fault("pool", problem, "name fewer"))
@@ -377,10 +378,10 @@ def _read_run(
 ) -> PooledRun | None:
     store, uploaded = resources.store, isinstance(entry, Uploaded)
     if isinstance(entry, Uploaded):
-        name, text = entry.results, store.find_object(entry.results)
+        name, text = entry.results, store.objects.find(entry.results)
         problem, remedy = "there is no such object in the bucket", "upload it first"
     else:
-        name, text = entry, store.find_text(entry, "results.json")
+        name, text = entry, store.runs.find_text(entry, "results.json")
         problem, remedy = f"the run {entry!r} left no results", "name a run that was measured"
     if text is None:
         faults.append(Fault(path, problem, remedy))
@@ -388,14 +389,14 @@ def _read_run(
     return read_pooled(text, name=name, path=path, uploaded=uploaded, faults=faults)
 
 
-def _skip(name: str, campaign: Campaign, campaigns: CampaignStore) -> CampaignPlanned | None:
+def _skip(name: str, campaign: Campaign, campaigns: Campaigns) -> CampaignPlanned | None:
     """Record that a campaign makes nothing, if it asks for that while an earlier one goes on.
 
     Two that start at the same moment may not see each other. The lease lets them take turns then.
     """
     if campaign.dry_run or not campaign.skip_if_running:
         return None
-    alike = [each.campaign_id for each in campaigns.running() if each.series == campaign.series]
+    alike = [each.id for each in campaigns.running() if each.series == campaign.series]
     for earlier in (each for each in alike if each != name):
         time, kind = now(), campaign.kind
         why = f"Skipped: the campaign {earlier} of its series is still going."
@@ -409,10 +410,10 @@ def _skip(name: str, campaign: Campaign, campaigns: CampaignStore) -> CampaignPl
 # -- the campaign's item
 
 
-def _record(planned: PlannedCampaign, taken_over: int, campaigns: CampaignStore) -> None:
+def _record(planned: PlannedCampaign, taken_over: int, campaigns: Campaigns) -> None:
     campaign, estimate = planned.campaign, planned.estimate
     started_at = now()
-    attributes: CampaignProgress = {
+    attributes: Json = {
         "kind": planned.campaign.kind,
         "phase": "planned",
         "execution_arn": planned.execution_arn,

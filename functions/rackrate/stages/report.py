@@ -12,8 +12,11 @@ from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, RunTimes, build_results
 from rackrate.results.rows import parquet_key, trials_csv, trials_parquet, verdicts_parquet
 from rackrate.stages.finish import sentence_of
-from rackrate.store import now
+from rackrate.times import now
 from rackrate.verdict.model import Analysis
+
+#: The content type of a Parquet file.
+PARQUET = "application/vnd.apache.parquet"
 
 
 class Reported(Document):
@@ -31,33 +34,33 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
     """
     store = resources.store
     if failure is None:
-        store.update_run(run_id, phase="reporting")
-    run = store.run(run_id)
-    if run is None:
-        raise LookupError(f"the run {run_id} is not in the table")
-    trials = [trial for _, trial in sorted(store.trials(run_id).items())]
-    planned = store.plan(run_id)
+        store.runs.update(run_id, phase="reporting")
+    run = store.runs.get(run_id)
+    trials = [trial for _, trial in sorted(store.trials.of(run_id).items())]
+    planned = store.runs.plan(run_id)
     results = build_results(
         planned,
         trials,
-        store.get(run_id, "analysis.json", Analysis),
+        store.runs.read(run_id, "analysis.json", Analysis),
         trials_planned=run.trials_planned,
         stopped=run.stopped,
         times=RunTimes(run.started_at, now(), run.waited_seconds),
         lab_scale=run.lab_scale,
         warnings=run.warnings,
         failure=None if failure is None else RunFailure(failure.error, sentence_of(failure, run)),
-        counters=store.find(run_id, COUNTERS, Counters),
+        counters=store.runs.find_document(run_id, COUNTERS, Counters),
         replacements=run.replacements,
-        starts=store.find(run_id, members.NAME, members.WorkloadStarts)
+        starts=store.runs.find_document(run_id, members.NAME, members.WorkloadStarts)
         if workloads(planned.plan.tests)
         else None,
     )
-    store.update_run(run_id, seconds=results.run.seconds)  # list and show tell the same
-    store.put(run_id, "results.json", results)
-    store.put_text(run_id, "trials.csv", trials_csv(trials, results, planned.nodes), "text/csv")
+    store.runs.update(run_id, seconds=results.run.seconds)  # list and show tell the same
+    store.runs.put(run_id, "results.json", results)
+    store.runs.put_text(
+        run_id, "trials.csv", trials_csv(trials, results, planned.nodes), "text/csv"
+    )
     rows = trials_parquet(trials, results, planned.nodes)
-    store.put_parquet(parquet_key("trials", results), rows)
-    store.put_parquet(parquet_key("verdicts", results), verdicts_parquet(results))
-    page = render_page(results, trials, store.raw_values(trials))
-    return Reported(report_key=store.put_text(run_id, "report.html", page, "text/html"))
+    store.objects.put_bytes(parquet_key("trials", results), rows, PARQUET)
+    store.objects.put_bytes(parquet_key("verdicts", results), verdicts_parquet(results), PARQUET)
+    page = render_page(results, trials, store.trials.raw_values(trials))
+    return Reported(report_key=store.runs.put_text(run_id, "report.html", page, "text/html"))

@@ -30,7 +30,7 @@ def report_campaign(
         LookupError: there is no such campaign.
         InvalidCampaign: a run of a pool is gone since the campaign was planned.
     """
-    campaigns = resources.campaigns
+    campaigns = resources.store.campaigns
     if failure is None:
         campaigns.update(campaign_id, phase="reporting")
     record, planned = campaigns.get(campaign_id), campaigns.plan(campaign_id)
@@ -65,5 +65,5 @@ def report_campaign(
         seconds=results.campaign.seconds,
     )
     campaigns.put(campaign_id, "campaign.json", results)
-    page = campaigns.put_page(campaign_id, render_campaign(results))
+    page = campaigns.put_text(campaign_id, "report.html", render_campaign(results), "text/html")
     return CampaignReported(report_key=page, results=results)

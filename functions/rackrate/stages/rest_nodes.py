@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from rackrate.campaign_store import CampaignRecord
 from rackrate.document import Document
+from rackrate.executions.model import CampaignRecord, RunRecord
 from rackrate.measure.node_groups import Sizes, describe, resize, sizes_of
 from rackrate.resources import Resources
-from rackrate.store import RunRecord, now, seconds_between
+from rackrate.times import now, seconds_between
 
 #: How long one call waits for node groups that are being updated. The hourly sweep handles those
 #: that take longer.
@@ -43,7 +43,7 @@ class Rested(Document):
 def rest_nodes(run_id: str, resources: Resources) -> Rested:
     """Scale the node groups to zero after a run whose end is not recorded yet."""
     # Without this phase, two runs that end together would each keep the nodes for the other.
-    resources.store.update_run(run_id, phase=RESTING)
+    resources.store.runs.update(run_id, phase=RESTING)
     return rest_unneeded(resources, runs={run_id})
 
 
@@ -60,10 +60,8 @@ def rest_unneeded(
     settings = resources.settings
     if not settings.idle_scale_to_zero:
         return Rested()
-    needed_by = {run.run_id for run in resources.store.running_runs() if _needs_nodes(run)} - {
-        *runs
-    }
-    changing = {each.campaign_id for each in resources.campaigns.running() if _changes(each)}
+    needed_by = {run.id for run in resources.store.runs.running() if _needs_nodes(run)} - {*runs}
+    changing = {each.id for each in resources.store.campaigns.running() if _changes(each)}
     needed_by |= changing - {*campaigns}
     if needed_by:
         return Rested(needed_by=tuple(sorted(needed_by)))

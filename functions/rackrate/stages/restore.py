@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rackrate.campaign_store import CampaignRecord
 from rackrate.changes import change_of
 from rackrate.changes.scaling import put_back
 from rackrate.document import Document
 from rackrate.errors import NodesBusy
+from rackrate.executions.model import CampaignRecord, Status
 from rackrate.measure.node_groups import groups_of
 from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
@@ -20,7 +20,7 @@ from rackrate.stages.finish_campaign import PUTTING_BACK, CampaignEnd, record_ca
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.stages.take_lease import keep_campaign_lease
 from rackrate.stages.teardown import STATUSES, ending_of, left_alone, stop, stop_all
-from rackrate.store import RunStatus, now, seconds_between
+from rackrate.times import now, seconds_between
 
 #: How long a campaign waits until everything is as it was. What takes longer is left to the sweep.
 PATIENCE_SECONDS = 25 * 60
@@ -59,7 +59,7 @@ def restore(campaign_id: str, resources: Resources) -> Restored:
     Raises:
         NodesUnavailable: EKS refuses to resize a node group.
     """
-    campaigns = resources.campaigns
+    campaigns = resources.store.campaigns
     record = campaigns.get(campaign_id)
     since = record.restoring_since or now()
     # From here on no late call of Change changes anything.
@@ -77,8 +77,8 @@ def restore(campaign_id: str, resources: Resources) -> Restored:
 
 def _undo(record: CampaignRecord, resources: Resources) -> bool:
     """Undo a campaign's change. Returns whether nothing is left to undo."""
-    campaign_id = record.campaign_id
-    what = change_of(resources.campaigns.plan(campaign_id).campaign)
+    campaign_id = record.id
+    what = change_of(resources.store.campaigns.plan(campaign_id).campaign)
     assert record.changed is not None
     made = what.undo(record.changed, resources)
     load = resources.settings.load
@@ -86,7 +86,7 @@ def _undo(record: CampaignRecord, resources: Resources) -> bool:
         of_load = put_back(record.changed[LOAD], resources, (load,))
         made = made._replace(done=made.done and of_load.done)
     if made.done:
-        resources.campaigns.update(campaign_id, changed=None)
+        resources.store.campaigns.update(campaign_id, changed=None)
     return made.done
 
 
@@ -121,7 +121,7 @@ def restore_stopped(
         patience_seconds: how long this call may wait.
     """
     campaign_id, status = detail["name"], STATUSES[detail["status"]]
-    record = resources.campaigns.campaign(campaign_id)
+    record = resources.store.campaigns.find(campaign_id)
     failure = RunFailure.of_execution(detail)
     if record is None or not record.is_running:
         # It was refused, or has put back what it changed and recorded its end itself.
@@ -134,16 +134,16 @@ def sweep_campaigns(resources: Resources, *, patience_seconds: float) -> Swept:
 
     What another campaign or run holds now is left as it is until the next sweep.
     """
-    campaigns, deadline = resources.campaigns, time.monotonic() + patience_seconds
+    campaigns, deadline = resources.store.campaigns, time.monotonic() + patience_seconds
     swept: list[Swept] = []
     for record in campaigns.running():
-        with left_alone(record.campaign_id):
+        with left_alone(record.id):
             ending = ending_of(resources.step_functions, record.execution_arn)
             if ending is not None:
                 left = max(0.0, deadline - time.monotonic())
                 swept.append(_clean_up(record, *ending, resources, left))
     for record in campaigns.unrestored():
-        with left_alone(record.campaign_id):
+        with left_alone(record.id):
             left = max(0.0, deadline - time.monotonic())
             swept.append(_put_back_later(record, resources, left))
     return Swept(
@@ -158,19 +158,19 @@ def stop_campaigns(resources: Resources) -> tuple[CampaignEnd, ...]:
 
     A campaign changes only a cluster of its stack, which is deleted too, so nothing is put back.
     """
-    running = {each.campaign_id: each.execution_arn for each in resources.campaigns.running()}
+    running = {each.id: each.execution_arn for each in resources.store.campaigns.running()}
     return stop_all(running, record_campaign_end, resources)
 
 
 def _clean_up(
     record: CampaignRecord,
-    status: RunStatus,
+    status: Status,
     failure: RunFailure,
     resources: Resources,
     patience_seconds: float,
 ) -> Swept:
     """Stop a campaign's run, put back what it changed, record its end, give back its nodes."""
-    campaign_id = record.campaign_id
+    campaign_id = record.id
     _stop_run(record, resources)
     _wait_until_restored(campaign_id, resources, patience_seconds)
     ended = record_campaign_end(
@@ -180,7 +180,7 @@ def _clean_up(
         failure=failure,
         resources=resources,
     )
-    restored = resources.campaigns.get(campaign_id).changed is None
+    restored = resources.store.campaigns.get(campaign_id).changed is None
     return Swept(
         restored=(campaign_id,) if restored else (),
         unrestored=() if restored else (campaign_id,),
@@ -190,15 +190,15 @@ def _clean_up(
 
 def _put_back_later(record: CampaignRecord, resources: Resources, patience_seconds: float) -> Swept:
     """Put back what a campaign changed whose end is recorded, unless somebody holds the nodes."""
-    campaign_id = record.campaign_id
+    campaign_id = record.id
     try:
         keep_campaign_lease(record, resources, renew=False)
     except NodesBusy:
         return Swept(unrestored=(campaign_id,))
     _wait_until_restored(campaign_id, resources, patience_seconds)
-    if resources.campaigns.get(campaign_id).changed is not None:
+    if resources.store.campaigns.get(campaign_id).changed is not None:
         return Swept(unrestored=(campaign_id,))
-    resources.store.give_back_nodes("campaign", campaign_id)
+    resources.store.leases.give_back("campaign", campaign_id)
     return Swept(restored=(campaign_id,))
 
 
@@ -212,8 +212,8 @@ def _wait_until_restored(campaign_id: str, resources: Resources, patience_second
 
 def _stop_run(record: CampaignRecord, resources: Resources) -> None:
     """Stop the run of the campaign's step, which Step Functions does too if all goes well."""
-    run = None if record.step_run_id is None else resources.store.run(record.step_run_id)
+    run = None if record.step_run_id is None else resources.store.runs.find(record.step_run_id)
     if run is None or not run.is_running:
         return
-    ended = RunFailure("CampaignEnded", f"the campaign {record.campaign_id} has ended")
+    ended = RunFailure("CampaignEnded", f"the campaign {record.id} has ended")
     stop(resources.step_functions, run.execution_arn, ended)

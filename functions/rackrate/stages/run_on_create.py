@@ -18,9 +18,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from rackrate.document import Json
+from rackrate.executions.store import Store
 from rackrate.stack.custom_resource import NOTHING, Answer, logger, reason, respond, sentences
 from rackrate.stack.patience import Patience
-from rackrate.store import Store
 from rackrate_text.failures import told
 
 #: The prefix of these runs' names. The template's rule and policies rely on it.
@@ -134,7 +134,7 @@ def parse_plan(text: str) -> Json:
 def _start(event: Mapping[str, Any], plan: Json, run_id: str, runner: Runner) -> Answer | None:
     # Store the request before the start, because a run may end before this function does.
     kept = {name: event[name] for name in _KEPT if name in event}
-    runner.store.put_json(_REQUEST, {**kept, _RUN_ID: run_id})
+    runner.store.objects.put_json(_REQUEST, {**kept, _RUN_ID: run_id})
     try:
         runner.states.start_execution(
             stateMachineArn=runner.state_machine_arn, name=run_id, input=json.dumps(plan)
@@ -238,7 +238,7 @@ def _request(run_id: str, runner: Runner) -> Json | None:
 
 
 def _stored(runner: Runner) -> Json | None:
-    text = runner.store.find_object(_REQUEST)
+    text = runner.store.objects.find(_REQUEST)
     if text is None:
         return None
     request: Json = json.loads(text)
@@ -258,7 +258,7 @@ def _ended(run_id: str, execution: Mapping[str, Any], runner: Runner) -> Answer:
 
 
 def _attributes(run_id: str, runner: Runner) -> dict[str, str]:
-    run = runner.store.run(run_id)
+    run = runner.store.runs.find(run_id)
     status = "unknown" if run is None else run.status
     conclusion = (run and run.conclusion) or f"The run's status is {status}."
     return {"RunId": run_id, "Conclusion": conclusion[:_CONCLUSION_CHARACTERS]}

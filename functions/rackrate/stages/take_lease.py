@@ -18,13 +18,14 @@ from typing import TypedDict
 
 from botocore.exceptions import ClientError
 
-from rackrate.campaign_store import CampaignRecord
-from rackrate.document import Document
+from rackrate.document import Document, Json
 from rackrate.errors import Fault, NodesBusy
+from rackrate.executions.model import CampaignRecord, Kind, Lease, RunRecord
+from rackrate.executions.store import Store
 from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
 from rackrate.stages.teardown import ending_of
-from rackrate.store import Holder, Lease, RunProgress, RunRecord, Store, later, now, seconds_between
+from rackrate.times import later, now, seconds_between
 from rackrate_text.units import duration, moment
 from rackrate_text.words import listed
 
@@ -68,7 +69,7 @@ class _Request:
     """
 
     holder: str
-    called: Holder
+    called: Kind
     arms: Sequence[str]
     started_at: str
     waiting_since: str | None
@@ -87,9 +88,7 @@ def take_lease(run_id: str, resources: Resources) -> Leased:
             over; or the run's campaign does not hold the nodes any more.
     """
     store = resources.store
-    planned, run = store.plan(run_id), store.run(run_id)
-    if run is None:
-        raise LookupError(f"the run {run_id} is not in the table")
+    planned, run = store.runs.plan(run_id), store.runs.get(run_id)
     seconds = seconds_between(run.started_at, now()) + planned.estimates.seconds
     if planned.plan.campaign is not None:
         return _use_lease(planned.plan.campaign, run, seconds, resources)
@@ -106,10 +105,10 @@ def take_lease(run_id: str, resources: Resources) -> Leased:
         ),
         resources,
     )
-    written = store.update_run(run_id, **progress)
+    written = store.runs.update(run_id, **progress)
     if leased.taken and written is not None and not written.is_running:
         # The execution was stopped during this call, and its nodes were given back before.
-        store.give_back_nodes("run", run_id)
+        store.leases.give_back("run", run_id)
     return leased
 
 
@@ -120,7 +119,7 @@ def take_campaign_lease(campaign_id: str, resources: Resources) -> Leased:
         NodesBusy: another run holds nodes, and the plan says to refuse, or `PATIENCE_SECONDS` are
             over.
     """
-    store, campaigns = resources.store, resources.campaigns
+    store, campaigns = resources.store, resources.store.campaigns
     planned = campaigns.plan(campaign_id)
     campaign = campaigns.get(campaign_id)
     leased, progress = _ask(
@@ -138,7 +137,7 @@ def take_campaign_lease(campaign_id: str, resources: Resources) -> Leased:
     )
     campaigns.update(campaign_id, **progress)
     if leased.taken and not campaigns.get(campaign_id).is_running:
-        store.give_back_nodes("campaign", campaign_id)
+        store.leases.give_back("campaign", campaign_id)
     return leased
 
 
@@ -188,21 +187,21 @@ def _hold(arms: Iterable[str], lease: Lease, resources: Resources) -> dict[str, 
     Two that ask at once may both end a lease. One of them then takes all nodes, the other none.
     """
     wanted = tuple(arms)
-    busy = resources.store.hold_nodes(wanted, lease)
+    busy = resources.store.leases.hold(wanted, lease)
     if busy is None:
         return None
     gone = {arm: held for arm, held in busy.items() if _is_gone(held, resources)}
     if busy and not gone:
         return busy
     if gone:
-        resources.store.end_leases(gone)
-    return resources.store.hold_nodes(wanted, lease)
+        resources.store.leases.end(gone)
+    return resources.store.leases.hold(wanted, lease)
 
 
 def _is_gone(held: Lease, resources: Resources) -> bool:
     """Whether the holder of a lease is gone, with its pods, and did not give back its nodes."""
-    run = None if held.kind == "campaign" else resources.store.run(held.run_id)
-    campaign = None if held.kind == "run" else resources.campaigns.campaign(held.run_id)
+    run = None if held.kind == "campaign" else resources.store.runs.find(held.run_id)
+    campaign = None if held.kind == "run" else resources.store.campaigns.find(held.run_id)
     known = [each for each in (run, campaign) if each is not None and each.execution_arn]
     if not known:
         return held.expires_at < now()
@@ -230,17 +229,17 @@ def _use_lease(
 ) -> Leased:
     """Let a run of a campaign use the campaign's lease."""
     store = resources.store
-    campaign = resources.campaigns.get(campaign_id)
+    campaign = resources.store.campaigns.get(campaign_id)
     leased_at = campaign.leased_at or now()
     ends_at = later(campaign.started_at, campaign.expected_seconds)
-    lent: RunProgress = {
+    lent: Json = {
         "campaign": campaign_id,
         "leased_at": leased_at,
         "lease_ends_at": ends_at,
         "expected_seconds": expected_seconds,
     }
     keep_lease(run.model_copy(update=lent), store)
-    store.update_run(run.run_id, **lent)
+    store.runs.update(run.id, **lent)
     return Leased(taken=True, waited=False, wait_seconds=0)
 
 
@@ -258,9 +257,9 @@ def keep_lease(run: RunRecord | None, store: Store, *, seconds: float = 0.0) -> 
     if run is None or run.leased_at is None:
         return
     expected_end = run.lease_ends_at or later(run.started_at, run.expected_seconds)
-    kind: Holder = "run" if run.campaign is None else "campaign"
-    lease = _lease(kind, run.campaign or run.run_id, run.leased_at, expected_end, seconds)
-    busy = store.hold_nodes(run.stack_arms, lease, renew=True)
+    kind: Kind = "run" if run.campaign is None else "campaign"
+    lease = _lease(kind, run.campaign or run.id, run.leased_at, expected_end, seconds)
+    busy = store.leases.hold(run.stack_arms, lease, renew=True)
     if busy is not None:
         holders = f": {_told(busy)}" if busy else ""
         whose = "this run" if run.campaign is None else f"the campaign {run.campaign}"
@@ -282,10 +281,10 @@ def keep_campaign_lease(
     """
     expected_end = later(campaign.started_at, campaign.expected_seconds)
     leased_at = campaign.leased_at or now()
-    lease = _lease("campaign", campaign.campaign_id, leased_at, expected_end)
+    lease = _lease("campaign", campaign.id, leased_at, expected_end)
     arms = campaign.stack_arms
     if renew:
-        busy = resources.store.hold_nodes(arms, lease, renew=True)
+        busy = resources.store.leases.hold(arms, lease, renew=True)
     else:
         busy = _hold(arms, lease, resources)
     if busy is not None:
@@ -301,11 +300,11 @@ def held_by_campaign(arms: Iterable[str], own: str | None, resources: Resources)
         own: the campaign of the run that asks, if it has one. Its lease does not count.
         resources: the stack's resources.
     """
-    leases = resources.store.leases()
+    leases = resources.store.leases.valid()
     held = [leases[arm] for arm in arms if arm in leases and leases[arm].run_id != own]
     unknown = {lease.run_id for lease in held if lease.kind is None}
     return any(lease.kind == "campaign" for lease in held) or any(
-        resources.campaigns.campaign(name) is not None for name in unknown
+        resources.store.campaigns.find(name) is not None for name in unknown
     )
 
 
@@ -327,7 +326,7 @@ def name_faults(other: RunRecord | CampaignRecord | None) -> list[Fault]:
 
 
 def _lease(
-    kind: Holder, holder: str, taken_at: str, expected_end: str, seconds: float = 0.0
+    kind: Kind, holder: str, taken_at: str, expected_end: str, seconds: float = 0.0
 ) -> Lease:
     return Lease(
         run_id=holder,

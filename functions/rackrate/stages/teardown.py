@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from rackrate.document import Document
 from rackrate.errors import ClusterUnreachable, RackrateError, translated
+from rackrate.executions.model import RunRecord, Status
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespaces
 from rackrate.measure.obstacles import absence
@@ -22,7 +23,7 @@ from rackrate.results.comparison import is_comparison
 from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.finish import Ended, record_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
-from rackrate.store import RunRecord, RunStatus, now, seconds_between
+from rackrate.times import now, seconds_between
 
 logger = Logger(child=True)
 
@@ -34,7 +35,7 @@ OVERDUE_FACTOR = 2
 OVERDUE_GRACE_SECONDS = 1800
 
 #: Step Functions' statuses for the end of an execution, and ours.
-STATUSES: Mapping[str, RunStatus] = {
+STATUSES: Mapping[str, Status] = {
     "ABORTED": "aborted",
     "TIMED_OUT": "timed_out",
     "FAILED": "failed",
@@ -70,7 +71,7 @@ def teardown(run_id: str, resources: Resources) -> TornDown:
     ends them. The call can be repeated.
     """
     cluster, store = resources.cluster, resources.store
-    store.begin_teardown(run_id)
+    store.runs.begin_teardown(run_id)
     labels = manifests.selector({manifests.RUN: manifests.run_label(run_id)})
     _delete_pods(labels, resources)
     delete_owners(run_id, resources)
@@ -193,9 +194,9 @@ def sweep(resources: Resources) -> TornDown:
     """Clean up after every run whose execution is no longer running, and record its end."""
     store = resources.store
     owned = _owned_runs(resources)
-    running = {run.run_id: run for run in store.running_runs()}
+    running = {run.id: run for run in store.runs.running()}
     # What the table says of a run counts more than what an object in the cluster says.
-    arn_of = owned | {run.run_id: run.execution_arn for run in running.values()}
+    arn_of = owned | {run.id: run.execution_arn for run in running.values()}
     swept: list[str] = []
     ended: list[Ended] = []
     overdue: list[str] = []
@@ -208,7 +209,7 @@ def sweep(resources: Resources) -> TornDown:
                     all_gone = teardown(run_id, resources).gone and all_gone
                 # An execution that succeeded has recorded its own end. An item that nobody can
                 # read is not among those that go on.
-                stored = store.run(run_id) if run_id in running else None
+                stored = store.runs.find(run_id) if run_id in running else None
                 if stored is not None and stored.is_running:
                     status, why = ending
                     end = record_end(
@@ -244,7 +245,7 @@ def stop_runs(resources: Resources) -> tuple[Ended, ...]:
 
     The namespace, which the stack deletes later, takes the runs' objects with it.
     """
-    running = {run.run_id: run.execution_arn for run in resources.store.running_runs()}
+    running = {run.id: run.execution_arn for run in resources.store.runs.running()}
     return stop_all(running, record_end, resources)
 
 
@@ -291,7 +292,7 @@ def is_overdue(run: RunRecord) -> bool:
     return age > OVERDUE_FACTOR * run.expected_seconds + OVERDUE_GRACE_SECONDS
 
 
-def ending_of(step_functions: Any, arn: str) -> tuple[RunStatus, RunFailure] | None:
+def ending_of(step_functions: Any, arn: str) -> tuple[Status, RunFailure] | None:
     """The status and the failure with which an execution ended; None while it goes on."""
     execution = execution_of(step_functions, arn)
     if not has_ended(execution):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.errors import NodesUnavailable
+from rackrate.executions.store import Store
 from rackrate.measure.holders import hold, is_holding, why_no_node
 from rackrate.measure.node_groups import Sizes, check_hope, groups_of, resize, sizes_of
 from rackrate.measure.nodes import ready_nodes
@@ -23,7 +24,7 @@ from rackrate.settings import StackArm
 from rackrate.stages.await_servers import Readiness
 from rackrate.stages.plan import check_campaign
 from rackrate.stages.take_lease import held_by_campaign
-from rackrate.store import Store, now, seconds_between
+from rackrate.times import now, seconds_between
 from rackrate_text.units import duration
 
 #: How long nodes may take to become Ready after the request.
@@ -71,7 +72,7 @@ def _by_pods(
     arms: Sequence[StackArm], resources: Resources, *, run_id: str, execution_arn: str
 ) -> Readiness:
     settings, store, cluster = resources.settings, resources.store, resources.cluster
-    run = store.run(run_id)
+    run = store.runs.find(run_id)
     if run is None:
         _record(run_id, execution_arn, arms, (), store)
     holders = hold(run_id, execution_arn, arms, settings, cluster)
@@ -83,7 +84,7 @@ def _by_pods(
     if seconds > WAKING_SECONDS:
         reasons = why_no_node(waiting, settings, cluster) or ["the cluster names no reason"]
         raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))
-    store.update_run(run_id, phase=f"asking for nodes, {told}")
+    store.runs.update(run_id, phase=f"asking for nodes, {told}")
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
 
 
@@ -94,7 +95,7 @@ def _by_node_groups(
     names = [arm.name for arm in arms]
     groups = groups_of(resources.eks, settings.cluster_name, arms)
     complaints = [complaint for group in groups for complaint in group.complaints]
-    run = store.run(run_id)
+    run = store.runs.find(run_id)
     if run is None:
         _record(run_id, execution_arn, arms, complaints, store)
     if held_by_campaign(names, None, resources):
@@ -125,7 +126,7 @@ def _by_node_groups(
         seconds=seconds_between(run.leased_at or run.started_at, now()),
         patience_seconds=WAKING_SECONDS,
     )
-    store.update_run(run_id, phase=f"waking nodes, {found} of {wanted} Ready")
+    store.runs.update(run_id, phase=f"waking nodes, {found} of {wanted} Ready")
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
 
 
@@ -136,7 +137,7 @@ def _record(
     complaints: Sequence[str],
     store: Store,
 ) -> None:
-    store.start_run(
+    store.runs.start(
         run_id,
         "running",
         now(),

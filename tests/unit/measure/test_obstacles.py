@@ -14,7 +14,7 @@ from rackrate.measure.obstacles import (
     obstacle,
 )
 from rackrate.plan.schedule import Pair
-from rackrate.store import later
+from rackrate.times import later
 from tests.unit.samples import node
 
 NOW = "2026-11-23T12:05:00.000Z"

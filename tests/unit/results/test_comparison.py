@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackrate.errors import InvalidComparison
+from rackrate.executions.model import RunRecord
 from rackrate.measure.trials import RawValues
 from rackrate.report.page import render_page
 from rackrate.results.build import RunTimes
@@ -20,7 +21,6 @@ from rackrate.results.comparison import (
     read_request,
 )
 from rackrate.results.schema import Compared
-from rackrate.store import RunRecord
 from rackrate.verdict.model import Difference, Mark
 from tests.unit.verdict.test_analysis import FAST, RTT, TCP, VALUES, evidence
 
@@ -35,9 +35,7 @@ def recorded(run_id, values=VALUES, *, marks=(), **options):
         key: trial.model_copy(update={"raw_key": f"runs/{run_id}/raw/{key.id}.1.txt"})
         for key, trial in made.trials.items()
     }
-    record = RunRecord(
-        run_id=run_id, status="succeeded", started_at=TIMES.started_at, lab_scale=0.05
-    )
+    record = RunRecord(id=run_id, status="succeeded", started_at=TIMES.started_at, lab_scale=0.05)
     return Recorded(run=record, evidence=replace(made, trials=trials), marks=marks)
 
 

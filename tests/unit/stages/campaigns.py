@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from rackrate.measure.node_groups import Sizes
 from rackrate.results.build import RunTimes, build_results
 from rackrate.results.schema import Results
-from rackrate.store import now
+from rackrate.times import now
 from rackrate.verdict.model import Analysis
 from tests.unit.builders import node as node_of_run
 from tests.unit.builders import plan, planned_run, usual_arm, verdict
@@ -158,7 +158,7 @@ def results_of_run(run_id, ratio=1.9, *, scale=None, instance=None, **changes):
 def store_run(store, results: Results, status="succeeded", **attributes):
     """Record a run that has ended with these results."""
     run_id = results.run.id
-    store.start_run(run_id, "running", now(), execution_arn=f"arn:{run_id}")
-    store.put(run_id, "results.json", results)
-    store.put(run_id, "plan.json", planned_run(results.plan, results.arms, run_id=run_id))
-    store.finish_run(run_id, status, lab_scale=results.run.lab_scale, **attributes)
+    store.runs.start(run_id, "running", now(), execution_arn=f"arn:{run_id}")
+    store.runs.put(run_id, "results.json", results)
+    store.runs.put(run_id, "plan.json", planned_run(results.plan, results.arms, run_id=run_id))
+    store.runs.finish(run_id, status, lab_scale=results.run.lab_scale, **attributes)

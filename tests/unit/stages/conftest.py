@@ -27,7 +27,7 @@ def deploy(plan, resources, store):
         plan(raw, **others)
         running = {"step_functions": States("RUNNING"), **others}
         deploy_servers(RUN, ARN, resources.but(**running))
-        return store.items(RUN)
+        return store.runs.items(RUN)
 
     return do
 

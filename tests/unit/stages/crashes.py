@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rackrate.store import Store
+from rackrate.executions.store import Store
 
 _WRITES = ("Put", "Update", "Delete", "Batch")
 
@@ -26,7 +26,7 @@ def crashing(store: Store, *, after: int) -> Iterator[None]:
             if left[0] == 0:
                 raise Crashed
 
-    listened = [client.meta.events for client in (store._dynamodb, store._s3)]
+    listened = [client.meta.events for client in (store.table.client, store.objects._s3)]
     for events in listened:
         events.register("after-call", wrote)
     try:

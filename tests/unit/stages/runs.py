@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from rackrate.measure import manifests
-from rackrate.store import later, now
+from rackrate.times import later, now
 
 RUN = "run-1"
 EXECUTIONS = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:"
@@ -64,12 +64,12 @@ class States:
 
 
 def trials(store):
-    return list(store.trials(RUN).values())
+    return list(store.trials.of(RUN).values())
 
 
 def json_of(store, name):
     """An object of the run in the bucket, as plain data."""
-    return json.loads(store.find_text(RUN, name))
+    return json.loads(store.runs.find_text(RUN, name))
 
 
 def failing(cluster, arm, test):
@@ -85,4 +85,4 @@ def failing(cluster, arm, test):
 def missed(store, seconds, *places):
     """Let a run have missed the servers of places for so long."""
     since = later(now(), -seconds)
-    store.update_run(RUN, missing_since=dict.fromkeys(places, since))
+    store.runs.update(RUN, missing_since=dict.fromkeys(places, since))

@@ -15,7 +15,7 @@ from rackrate.results.build import RunFailure
 from rackrate.stages.analyze import analyze
 from rackrate.stages.finish import finish
 from rackrate.stages.report import report
-from rackrate.store import later
+from rackrate.times import later
 from tests.templates.cloudformation import ROOT
 from tests.unit.stages.runs import ARN, RUN, json_of
 
@@ -35,7 +35,7 @@ def test_a_whole_run_ends_in_verdicts_results_and_a_page(whole_run, store, s3, r
     results = json_of(store, "results.json")
     assert results["schema"] == "rackrate.result.v1"
     Draft202012Validator(PUBLISHED).validate(results)
-    assert results["run"]["status"] == "succeeded" == store.run(RUN).status
+    assert results["run"]["status"] == "succeeded" == store.runs.find(RUN).status
     assert results["trials"] == {
         "planned": 36,
         "measured": 36,
@@ -66,9 +66,9 @@ def test_a_whole_run_ends_in_verdicts_results_and_a_page(whole_run, store, s3, r
         body = s3.get_object(Bucket="results", Key=key)["Body"].read()
         assert len(read_parquet(io.BytesIO(body)).read_all()) == expected
 
-    before = store.verdicts(RUN)
+    before = store.trials.verdicts(RUN)
     analyze(RUN, resources, after_failure=False)
-    assert store.verdicts(RUN) == before, "an old run can be analysed again"
+    assert store.trials.verdicts(RUN) == before, "an old run can be analysed again"
 
 
 def test_a_loss_within_tolerance_degrades_the_run(deploy, measure, cluster, store, resources):
@@ -83,7 +83,7 @@ def test_a_loss_within_tolerance_degrades_the_run(deploy, measure, cluster, stor
     analyze(RUN, resources, after_failure=False)
     report(RUN, resources, failure=None)
     finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
-    assert store.run(RUN).status == "degraded"
+    assert store.runs.find(RUN).status == "degraded"
     results = json_of(store, "results.json")
     assert (results["trials"]["measured"], results["trials"]["failed"]) == (34, 2)
     assert all(failure["attempt"] == 3 for failure in results["trials"]["failures"])
@@ -96,7 +96,7 @@ def test_too_many_losses_fail_the_run_with_its_verdicts_stored(deploy, measure, 
         measure(item)
     with pytest.raises(TrialsLost, match="24 of 36 trials were lost: 24 trials: never ran"):
         analyze(RUN, resources, after_failure=False)
-    assert len(store.verdicts(RUN)) == 3
+    assert len(store.trials.verdicts(RUN)) == 3
     failure = RunFailure("TrialsLost", "24 of 36")
     report(RUN, resources, failure=failure)
     results = json_of(store, "results.json")
@@ -130,11 +130,11 @@ class TestOtherRuns:
     @pytest.fixture
     def warnings(self, whole_run, store, resources):
         """Return a function that analyzes the run beside another run with these attributes."""
-        times = [(trial.started_at, trial.finished_at) for trial in store.trials(RUN).values()]
+        times = [(trial.started_at, trial.finished_at) for trial in store.trials.of(RUN).values()]
         start, end = min(first for first, _ in times), max(last for _, last in times)
 
         def analyzed(status="running", started=-60, **attributes):
-            store.start_run("other", status, later(start, started), **attributes)
+            store.runs.start("other", status, later(start, started), **attributes)
             analyze(RUN, resources, after_failure=False)
             return json_of(store, "analysis.json")["warnings"]
 

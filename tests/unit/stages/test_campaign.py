@@ -16,6 +16,7 @@ from rackrate.errors import (
     NodesUnavailable,
     StepsLost,
 )
+from rackrate.executions.model import Lease
 from rackrate.results.build import RunFailure
 from rackrate.results.campaign import CampaignResults
 from rackrate.stages.change import change
@@ -29,7 +30,7 @@ from rackrate.stages.rest_nodes import rest_unneeded
 from rackrate.stages.restore import restore, restore_stopped, stop_campaigns, sweep_campaigns
 from rackrate.stages.take_lease import keep_lease, take_campaign_lease, take_lease
 from rackrate.stages.wake_nodes import wake_nodes
-from rackrate.store import Lease, later, now
+from rackrate.times import later, now
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.stages.campaigns import (
     CAMPAIGN,
@@ -70,7 +71,7 @@ def resources(resources, eks, executions):
 
 @pytest.fixture
 def campaigns(resources):
-    return resources.campaigns
+    return resources.store.campaigns
 
 
 class Machine:
@@ -133,15 +134,17 @@ class Machine:
 
     @property
     def record(self):
-        return self.resources.campaigns.get(self.id)
+        return self.resources.store.campaigns.get(self.id)
 
     @property
     def steps(self):
-        return self.resources.campaigns.steps(self.id)
+        return self.resources.store.campaigns.steps(self.id)
 
     @property
     def results(self):
-        return self.resources.campaigns.find(self.id, "campaign.json", CampaignResults)
+        return self.resources.store.campaigns.find_document(
+            self.id, "campaign.json", CampaignResults
+        )
 
 
 @pytest.fixture
@@ -169,10 +172,10 @@ class TestPauses:
         assert (made.ready, made.wait_seconds) == (False, 3600)
         assert eks.updates == before
         assert machine.record.phase.startswith("draw 2 of 2: pausing until ")
-        lease = store.leases()["treatment"]
+        lease = store.leases.valid()["treatment"]
         assert lease.expires_at > later(now(), made.wait_seconds + 1200)
         step = machine.steps[-1].model_copy(update={"begins_at": later(now(), -1)})
-        machine.resources.campaigns.put_step(CAMPAIGN, step)
+        machine.resources.store.campaigns.put_step(CAMPAIGN, step)
         machine.change()
         assert eks.updates != before
 
@@ -256,7 +259,7 @@ class TestDraws:
         assert plans[0]["AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"] == CAMPAIGN_ARN
         again = Machine(machine.resources, "other")
         again.plan({"plan": {"tests": ["rtt"]}, "draws": 2, "seed": 7})
-        planned = again.resources.campaigns.plan("other").campaign
+        planned = again.resources.store.campaigns.plan("other").campaign
         assert planned.plan_of_step("other", 2)["seed"] == plans[0]["seed"]
         assert planned.plan_of_step("other", 1)["seed"] != plans[0]["seed"]
 
@@ -273,8 +276,8 @@ class TestLosses:
         machine.begin(draws(2))
         step = machine.judge()
         machine.change()
-        store.start_run(step.run_id, "running", now())
-        store.finish_run(step.run_id, "failed", error=LOST.error, cause=LOST.cause)
+        store.runs.start(step.run_id, "running", now())
+        store.runs.finish(step.run_id, "failed", error=LOST.error, cause=LOST.cause)
         second = machine.judge(RunFailure("States.TaskFailed", "{}"))
         assert second.number == 2
         lost = machine.steps[0]
@@ -358,12 +361,12 @@ class TestLosses:
 class TestBudget:
     def test_no_step_is_made_that_would_exceed_the_budget(self, machine):
         machine.plan(draws(6))
-        one = machine.resources.campaigns.plan(CAMPAIGN).estimate.step_estimates[0].most_usd
+        one = machine.resources.store.campaigns.plan(CAMPAIGN).estimate.step_estimates[0].most_usd
         machine.begin(draws(6, budget_dollars=one * 1.01))
         machine.step()
         # The run took next to no time here, so the first step cost little.
         step = machine.steps[0]
-        machine.resources.campaigns.put_step(
+        machine.resources.store.campaigns.put_step(
             CAMPAIGN, step.model_copy(update={"change_seconds": 1200.0})
         )
         assert machine.judge().enough
@@ -377,7 +380,7 @@ class TestBudget:
 
     def test_a_budget_that_ends_it_early_is_warned_of(self, machine):
         machine.plan(draws(6))
-        one = machine.resources.campaigns.plan(CAMPAIGN).estimate.step_estimates[0].most_usd
+        one = machine.resources.store.campaigns.plan(CAMPAIGN).estimate.step_estimates[0].most_usd
         planned = machine.plan(draws(12, budget_dollars=one * 1.5))
         assert "may end the campaign early" in planned.warnings[0]
 
@@ -390,12 +393,12 @@ class TestPlan:
         assert estimate.seconds.least < estimate.seconds.most
         assert 0 < estimate.usd.least < estimate.usd.most
         assert machine.record.status == "dry_run"
-        assert eks.updates == [] and store.leases() == {}
+        assert eks.updates == [] and store.leases.valid() == {}
 
     def test_later_campaigns_are_estimated_from_the_changes_that_were_made(self, machine):
         before = machine.plan({"dry_run": True}).estimate
         for seconds in (11.0, 14.0):
-            machine.resources.campaigns.note_change("draws", seconds)
+            machine.resources.store.campaigns.note_change("draws", seconds)
         after = machine.plan({"dry_run": True}).estimate
         assert "as on AWS" in before.assumptions[0]
         change = after.step_estimates[0].change_seconds
@@ -406,7 +409,7 @@ class TestPlan:
         machine.begin(draws(2))
         machine.step()
         machine.judge()
-        assert len(machine.resources.campaigns.change_seconds("draws")) == 1
+        assert len(machine.resources.store.campaigns.change_seconds("draws")) == 1
 
     def test_a_dry_run_tells_how_many_draws_answer(self, machine):
         power = machine.plan({"dry_run": True}).estimate.power
@@ -450,10 +453,10 @@ class TestLease:
         machine.change()
         plan_run(step.plan, resources, run_id=step.run_id, execution_arn=EXECUTIONS + step.run_id)
         assert take_lease(step.run_id, resources).taken
-        assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
-        store.finish_run(step.run_id, "succeeded")
-        store.give_back_nodes("run", step.run_id)
-        assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
+        assert {lease.run_id for lease in store.leases.valid().values()} == {CAMPAIGN}
+        store.runs.finish(step.run_id, "succeeded")
+        store.leases.give_back("run", step.run_id)
+        assert {lease.run_id for lease in store.leases.valid().values()} == {CAMPAIGN}
 
     def test_another_run_waits_and_is_planned_although_no_node_may_be_there(
         self, machine, resources, eks, cluster
@@ -465,7 +468,7 @@ class TestLease:
         plan_run(PLAN, resources, run_id="mine", execution_arn=EXECUTIONS + "mine")
         leased = take_lease("mine", resources)
         assert (leased.taken, leased.waited) == (False, True)
-        assert resources.store.run("mine").phase.startswith("waiting for camp, which holds")
+        assert resources.store.runs.find("mine").phase.startswith("waiting for camp, which holds")
 
     def test_nobody_else_may_say_that_a_campaign_started_his_run(self, machine, resources):
         machine.begin(draws(1))
@@ -482,7 +485,7 @@ class TestLease:
     def test_a_campaign_waits_for_a_run_that_holds_the_nodes(self, machine, store):
         soon = later(now(), 600)
         lease = lease_until(soon)
-        store.hold_nodes(("treatment",), lease)
+        store.leases.hold(("treatment",), lease)
         machine.plan(draws(1))
         leased = take_campaign_lease(CAMPAIGN, machine.resources)
         assert (leased.taken, leased.wait_seconds) == (False, 3)
@@ -491,7 +494,7 @@ class TestLease:
     def test_a_campaign_whose_plan_refuses_to_wait_names_the_holder(self, machine, store):
         soon = later(now(), 600)
         lease = lease_until(soon)
-        store.hold_nodes(("treatment",), lease)
+        store.leases.hold(("treatment",), lease)
         machine.plan({"plan": {**PLAN, "if_busy": "refuse"}, "draws": 1})
         with pytest.raises(NodesBusy, match=r"run-9 holds .*start this campaign again"):
             take_campaign_lease(CAMPAIGN, machine.resources)
@@ -499,15 +502,15 @@ class TestLease:
     def test_a_run_of_the_same_id_neither_shares_nor_ends_its_lease(self, machine, resources):
         store = resources.store
         plan_run(PLAN, resources, run_id=CAMPAIGN, execution_arn=EXECUTIONS + CAMPAIGN)
-        store.update_run(CAMPAIGN, status="invalid")  # as if the campaign had not seen it
+        store.runs.update(CAMPAIGN, status="invalid")  # as if the campaign had not seen it
         machine.begin(draws(1))
-        store.update_run(CAMPAIGN, status="running")
+        store.runs.update(CAMPAIGN, status="running")
         assert not take_lease(CAMPAIGN, resources).taken
-        store.update_run(CAMPAIGN, leased_at=now())
+        store.runs.update(CAMPAIGN, leased_at=now())
         with pytest.raises(NodesBusy):
-            keep_lease(store.run(CAMPAIGN), store)
+            keep_lease(store.runs.find(CAMPAIGN), store)
         finish(CAMPAIGN, resources, execution_arn=EXECUTIONS, failure=None, report_key=None)
-        assert {lease.kind for lease in store.leases().values()} == {"campaign"}
+        assert {lease.kind for lease in store.leases.valid().values()} == {"campaign"}
         machine.step()  # it renews its lease
 
     @pytest.mark.parametrize("dry_run", [False, True])
@@ -523,7 +526,7 @@ class TestLease:
         for stage in (wake_nodes, plan_run):
             with pytest.raises(InvalidPlan, match=r"\$: .*id of a campaign.*another name"):
                 stage({**PLAN, "dry_run": dry_run}, resources, **start)
-        assert resources.store.run(CAMPAIGN) is None
+        assert resources.store.runs.find(CAMPAIGN) is None
         assert eks.updates == before
 
     @pytest.mark.parametrize("dry_run", [False, True])
@@ -531,10 +534,10 @@ class TestLease:
         plan_run(PLAN, resources, run_id=CAMPAIGN, execution_arn=EXECUTIONS + CAMPAIGN)
         with pytest.raises(InvalidCampaign, match=r"\$: .*id of a run.*another name"):
             machine.plan(draws(1, dry_run=dry_run))
-        assert resources.campaigns.campaign(CAMPAIGN) is None
+        assert resources.store.campaigns.find(CAMPAIGN) is None
 
     def test_an_execution_that_was_refused_leaves_its_name_to_the_other(self, machine, resources):
-        resources.store.finish_run(CAMPAIGN, "invalid")
+        resources.store.runs.finish(CAMPAIGN, "invalid")
         machine.begin(draws(1))
 
     def test_a_step_is_made_though_another_campaign_has_the_id_of_its_run(self, machine, resources):
@@ -555,11 +558,11 @@ class TestLease:
         plan_run(PLAN, resources, **start)
         assert not take_lease("mine", resources).taken
         # A run of its name is refused, and its end gives nothing back.
-        store.start_run(CAMPAIGN, "running", now())
+        store.runs.start(CAMPAIGN, "running", now())
         finish(CAMPAIGN, resources, execution_arn=EXECUTIONS, failure=LOST, report_key=None)
         assert not take_lease("mine", resources).taken
         machine.step()
-        assert {lease.kind for lease in store.leases().values()} == {"campaign"}
+        assert {lease.kind for lease in store.leases.valid().values()} == {"campaign"}
         forget_kinds(store)
         machine.judge()
         machine.end()
@@ -569,14 +572,14 @@ class TestLease:
         self, machine, resources, store, executions
     ):
         machine.begin(draws(1))
-        store.start_run(CAMPAIGN, "succeeded", now(), execution_arn=EXECUTIONS + CAMPAIGN)
+        store.runs.start(CAMPAIGN, "succeeded", now(), execution_arn=EXECUTIONS + CAMPAIGN)
         executions.statuses[EXECUTIONS + CAMPAIGN] = "SUCCEEDED"
         forget_kinds(store)
         start = {"run_id": "mine", "execution_arn": EXECUTIONS + "mine"}
         plan_run(PLAN, resources, **start)
         assert not take_lease("mine", resources).taken
         executions.statuses[CAMPAIGN_ARN] = "ABORTED"
-        resources.campaigns.update(CAMPAIGN, status="aborted")
+        resources.store.campaigns.update(CAMPAIGN, status="aborted")
         assert take_lease("mine", resources).taken
 
     def test_its_end_gives_the_nodes_back(self, machine, store):
@@ -584,7 +587,7 @@ class TestLease:
         machine.step()
         machine.judge()
         machine.end()
-        assert store.leases() == {}
+        assert store.leases.valid() == {}
 
 
 def forget_kinds(store):
@@ -622,7 +625,7 @@ class TestStopped:
             change(CAMPAIGN, resources)
         if phase == "running":
             machine.change()
-            store.start_run(step.run_id, "running", now(), execution_arn="arn:child")
+            store.runs.start(step.run_id, "running", now(), execution_arn="arn:child")
         executions.statuses[CAMPAIGN_ARN] = "ABORTED"
         swept = self.clean_up(resources)
         assert eks.sizes == before
@@ -630,7 +633,7 @@ class TestStopped:
         assert swept.restored == (CAMPAIGN,)
         assert machine.record.status == "aborted"
         assert machine.record.changed is None
-        assert store.leases() == {}
+        assert store.leases.valid() == {}
         assert executions.stopped == (["arn:child"] if phase == "running" else [])
         assert self.clean_up(resources).ended == (), "the end is recorded once"
 
@@ -680,10 +683,10 @@ class TestStopped:
         assert swept.unrestored == (CAMPAIGN,)
         assert machine.record.status == "timed_out"
         assert "not put back yet" in machine.record.warnings[-1]
-        assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
+        assert {lease.run_id for lease in store.leases.valid().values()} == {CAMPAIGN}
         eks.refusals = []
         assert sweep_campaigns(resources, patience_seconds=5).restored == (CAMPAIGN,)
-        assert store.leases() == {}
+        assert store.leases.valid() == {}
         assert len(eks.node_names) == 4
 
     def test_the_sweep_leaves_alone_what_another_run_holds_now(
@@ -695,10 +698,10 @@ class TestStopped:
         executions.statuses[CAMPAIGN_ARN] = "ABORTED"
         eks.refusals = ["ResourceInUseException"] * 4
         restore_stopped(stopped(), resources, patience_seconds=-1)
-        store.give_back_nodes("campaign", CAMPAIGN)
+        store.leases.give_back("campaign", CAMPAIGN)
         soon = later(now(), 600)
         lease = lease_until(soon)
-        assert store.hold_nodes(("treatment",), lease) is None
+        assert store.leases.hold(("treatment",), lease) is None
         asked = len(eks.updates)
         assert sweep_campaigns(resources, patience_seconds=1).unrestored == (CAMPAIGN,)
         assert len(eks.updates) == asked
@@ -710,7 +713,7 @@ class TestStopped:
         assert len(stop_campaigns(resources)) == 1
         assert executions.stopped == [CAMPAIGN_ARN]
         assert (machine.record.status, machine.record.error) == ("aborted", "StackDeleted")
-        assert store.leases() == {}
+        assert store.leases.valid() == {}
         assert stop_campaigns(resources) == ()
 
     def test_the_sweep_ends_a_campaign_whose_event_was_lost(
@@ -741,7 +744,7 @@ class TestStopped:
         executions.statuses[CAMPAIGN_ARN] = "RUNNING"
         machine.change()
         assert not restored & eks.node_names, "the nodes are drawn anew"
-        assert {lease.run_id for lease in store.leases().values()} == {CAMPAIGN}
+        assert {lease.run_id for lease in store.leases.valid().values()} == {CAMPAIGN}
         machine.run(f"{CAMPAIGN}-02")
         assert machine.judge().enough
         assert machine.end().output.status == "succeeded"
@@ -813,7 +816,9 @@ class TestSeries:
         (answer,) = night.results.answers
         assert len(answer.draws) == 5
         assert answer.changed is True
-        assert resources.campaigns.series("nightly") == tuple(f"night-{n}-01" for n in range(1, 6))
+        assert resources.store.campaigns.series("nightly") == tuple(
+            f"night-{n}-01" for n in range(1, 6)
+        )
 
     def test_a_repeated_call_adds_a_draw_once(self, campaigns):
         for _ in range(2):
@@ -834,20 +839,20 @@ class TestSkipping:
     def test_the_next_is_skipped_while_one_goes_on_or_waits_and_names_it(
         self, scheduled, resources, store
     ):
-        store.hold_nodes(("treatment",), lease_until(later(now(), 600)))
+        store.leases.hold(("treatment",), lease_until(later(now(), 600)))
         assert not scheduled("first").skipped
         assert not take_campaign_lease("first", resources).taken
         second = scheduled("second")
         assert second.skipped and "first" in second.warnings[0]
-        record = resources.campaigns.get("second")
+        record = resources.store.campaigns.get("second")
         assert (record.status, record.is_running) == ("skipped", False)
         assert "first" in record.conclusion
-        assert resources.campaigns.get("first").is_running
+        assert resources.store.campaigns.get("first").is_running
         assert scheduled("third").warnings == second.warnings, "a skipped one is none that goes on"
 
     def test_when_it_has_ended_the_next_is_made(self, scheduled, resources):
         scheduled("first")
-        resources.campaigns.finish("first", "failed")
+        resources.store.campaigns.finish("first", "failed")
         assert not scheduled("second").skipped
 
     def test_a_repeated_call_does_not_skip_what_it_planned(self, scheduled):
@@ -864,7 +869,7 @@ class TestSkipping:
 
     def test_a_person_who_continues_one_waits_for_the_nodes(self, scheduled, resources):
         scheduled("first")
-        resources.campaigns.finish("first", "failed")
+        resources.store.campaigns.finish("first", "failed")
         scheduled("second")
         assert not Machine(resources, "third").plan({"continue": "first"}).skipped
 
@@ -945,11 +950,11 @@ class TestPool:
         assert answer.scope == "these stacks"
         assert machine.results.campaign.kind == "pool"
         assert output.status == "succeeded"
-        assert store.leases() == {}
+        assert store.leases.valid() == {}
 
     def test_uploaded_results_of_another_stack_count_as_much(self, resources, store):
         store_run(store, results_of_run("run-1"))
-        store.put_json("pools/p/1.json", results_of_run("theirs").to_json())
+        store.objects.put_json("pools/p/1.json", results_of_run("theirs").to_json())
         machine = self.pool(resources, ["run-1", {"results": "pools/p/1.json"}])
         machine.end()
         assert [step.run_id for step in machine.results.steps] == ["run-1", "theirs"]
@@ -1013,6 +1018,6 @@ class TestPool:
 
     @pytest.mark.parametrize("text", ["[]", "nonsense", '{"schema": "rackrate.comparison.v1"}'])
     def test_an_upload_that_is_no_result_is_refused(self, resources, store, text):
-        store.put_object("pools/p/1.json", text, "application/json")
+        store.objects.put("pools/p/1.json", text, "application/json")
         with pytest.raises(InvalidCampaign, match=r"is not of the schema 'rackrate\.result\.v1'"):
             self.pool(resources, [{"results": "pools/p/1.json"}])

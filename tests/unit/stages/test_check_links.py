@@ -16,7 +16,7 @@ from tests.unit.stages.runs import PLAN, RUN
 
 
 def warm_up(store):
-    return store.items(RUN, "warm_up.json")
+    return store.runs.items(RUN, "warm_up.json")
 
 
 def test_links_that_are_up_warn_of_nothing(deploy, measure, store, resources):
@@ -24,7 +24,7 @@ def test_links_that_are_up_warn_of_nothing(deploy, measure, store, resources):
     for item in warm_up(store):
         measure(item)
     assert check_links(RUN, resources) == Links(links=2, down=0)
-    assert store.run(RUN).warnings == ()
+    assert store.runs.find(RUN).warnings == ()
 
 
 def break_one(cluster, error="no route to host"):
@@ -83,10 +83,10 @@ def test_links_that_the_plan_tolerates_to_be_down_are_noted(
     for item in warm_up(store):
         measure(item)
     assert check_links(RUN, resources) == Links(links=2, down=1)
-    (warning,) = store.run(RUN).warnings
+    (warning,) = store.runs.find(RUN).warnings
     assert "arm baseline" in warning and "no route to host" in warning
     check_links(RUN, resources)
-    assert len(store.run(RUN).warnings) == 1, "once, though the function was called again"
+    assert len(store.runs.find(RUN).warnings) == 1, "once, though the function was called again"
 
 
 def test_a_link_that_nobody_tried_is_down(deploy, resources):
@@ -100,7 +100,7 @@ def test_a_warm_up_that_was_given_up_tells_why_and_counts_for_nothing(deploy, st
     failure = RunFailure("ServersNotReady", "gone")
     found = give_up(RUN, warm_up(store)[0], failure, resources)
     assert found.warm_up is True
-    assert store.run(RUN).trials_failed == 0
+    assert store.runs.find(RUN).trials_failed == 0
     with pytest.raises(LinksDown, match="ServersNotReady: gone"):
         check_links(RUN, resources)
 

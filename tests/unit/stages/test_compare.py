@@ -7,13 +7,13 @@ import json
 import pytest
 
 from rackrate.errors import InvalidComparison
+from rackrate.executions.objects import LINK_SECONDS
 from rackrate.measure.trials import RawValues
 from rackrate.plan.fields import Blocks
 from rackrate.plan.schedule import build_schedule
 from rackrate.stages import compare as stage
 from rackrate.stages.analyze import analyze
 from rackrate.stages.compare import compare
-from rackrate.store import LINK_SECONDS
 from rackrate.verdict.model import Analysis, Difference
 from tests.unit.given import Given
 from tests.unit.report.samples import analysis
@@ -31,16 +31,16 @@ def keep(
     run = recorded(run_id, tests=tests, direction="forward", **options)
     evidence = run.evidence
     planned = evidence.planned_run.model_copy(update={"run_id": run_id})
-    store.start_run(run_id, status, "2026-11-21T08:00:00Z", lab_scale=0.05)
-    store.put(run_id, "plan.json", planned)
-    store.put_items(run_id, "schedule.json", build_schedule(planned.plan, planned.arms))
-    store.put(run_id, "analysis.json", analysis(marks=()))
+    store.runs.start(run_id, status, "2026-11-21T08:00:00Z", lab_scale=0.05)
+    store.runs.put(run_id, "plan.json", planned)
+    store.runs.put_items(run_id, "schedule.json", build_schedule(planned.plan, planned.arms))
+    store.runs.put(run_id, "analysis.json", analysis(marks=()))
     if schema:
-        store.put_json(store.key(run_id, "results.json"), {"schema": schema})
+        store.objects.put_json(store.runs.key(run_id, "results.json"), {"schema": schema})
     raw = {key.id: RawValues(samples={"rtt": (1e-4,)}) for key in evidence.measured}
-    samples_key = store.put_raw_values(run_id, "samples/0001.json.gz", raw)
+    samples_key = store.trials.put_raw_values(run_id, "samples/0001.json.gz", raw)
     for trial in evidence.trials.values():
-        store.put_trial(run_id, trial.model_copy(update={"samples_key": samples_key}))
+        store.trials.put(run_id, trial.model_copy(update={"samples_key": samples_key}))
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def named(store, name, *run_ids):
     """Set a named baseline as the command line does."""
     item = {key: {"S": text} for key, text in (("pk", f"baseline#{name}"), ("sk", "baseline"))}
     item["run_ids"] = {"L": [{"S": run_id} for run_id in run_ids]}
-    store._dynamodb.put_item(TableName="results", Item=item)
+    store.table.client.put_item(TableName="results", Item=item)
 
 
 def refusal(store, run="run-2", other="run-1"):
@@ -89,8 +89,8 @@ def test_a_comparison_is_written_beside_the_runs_and_recorded_as_none(two, s3):
     assert done.conclusion == (
         f"{document['conclusion']} Network scaled by 0.05: figures are not EC2's."
     )
-    assert two.run(ID) is None
-    assert two.running_runs() == []
+    assert two.runs.find(ID) is None
+    assert two.runs.running() == []
 
 
 def test_the_output_is_short_and_says_how_long_its_link_holds(two):
@@ -115,7 +115,7 @@ def test_the_link_is_signed_for_the_regions_own_host_and_for_keys_of_kms(two):
 
 def test_a_baseline_is_compared_by_its_name(two, s3):
     item = {"pk": "baseline#good", "sk": "baseline", "name": "good", "run_id": "run-1"}
-    two._dynamodb.put_item(TableName="results", Item={k: {"S": v} for k, v in item.items()})
+    two.table.client.put_item(TableName="results", Item={k: {"S": v} for k, v in item.items()})
     done = do(two, {"compare": {"run": "run-2", "with": "good"}})
     document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
     assert document["comparison"]["with"] == "run-1"
@@ -170,7 +170,7 @@ def test_each_of_several_runs_is_checked(two):
 
 
 def test_a_run_that_is_still_going_is_refused(two):
-    two.update_run("run-2", status="running")
+    two.runs.update("run-2", status="running")
     assert refusal(two) == (
         "compare.run: the run 'run-2' is still going; wait for its end, or name another run"
     )
@@ -187,7 +187,7 @@ def test_a_run_that_left_no_results_is_refused(store, status):
 
 
 def test_results_of_another_version_are_refused(two):
-    two.put_json("runs/run-1/results.json", {"schema": "rackrate.result.v2"})
+    two.objects.put_json("runs/run-1/results.json", {"schema": "rackrate.result.v2"})
     assert refusal(two).startswith(
         "compare.with: the results of the run 'run-1' are of the schema 'rackrate.result.v2',"
         " not 'rackrate.result.v1'; "
@@ -206,7 +206,7 @@ def test_runs_with_nothing_in_common_are_refused_and_nothing_is_written(two, s3)
 
 
 def test_a_run_that_did_not_go_well_is_compared_and_said_to_be_one(two, s3):
-    two.update_run("run-1", status="failed")
+    two.runs.update("run-1", status="failed")
     done = do(two)
     document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
     assert "The run run-1 ended failed." in document["warnings"]
@@ -214,18 +214,18 @@ def test_a_run_that_did_not_go_well_is_compared_and_said_to_be_one(two, s3):
 
 def analyzed_again(store, **plan):
     """The analysis of the second run with a changed plan."""
-    stored = store.plan("run-2")
+    stored = store.runs.plan("run-2")
     changed = stored.plan.model_copy(update=plan)
-    store.put("run-2", "plan.json", stored.model_copy(update={"plan": changed}))
+    store.runs.put("run-2", "plan.json", stored.model_copy(update={"plan": changed}))
     analyze("run-2", Given(store=store), after_failure=False)
-    return store.get("run-2", "analysis.json", Analysis)
+    return store.runs.read("run-2", "analysis.json", Analysis)
 
 
 def test_a_run_whose_plan_names_an_earlier_one_says_what_differed_since(two):
     found = analyzed_again(two, compare_with=("run-1",), blocks=Blocks.of(7))
     (difference,) = found.regression_differences
     assert difference == Difference(what="blocks", run="7", other="6")
-    said = two.run("run-2").conclusion
+    said = two.runs.find("run-2").conclusion
     assert "What differed since run-1: blocks (7 instead of 6). Since run-1, treatment" in said
 
 
@@ -237,9 +237,9 @@ def test_a_run_whose_plan_names_four_earlier_ones_is_judged_against_all_that_are
     assert {v.baseline.runs for v in found.regressions} == {runs}
     assert {v.verdict for v in found.regressions} == {"no meaningful difference"}
     assert found.warnings == ("compare_with: the results of the run lost are gone",)
-    assert "Since the 4 runs, treatment and baseline show" in two.run("run-2").conclusion
+    assert "Since the 4 runs, treatment and baseline show" in two.runs.find("run-2").conclusion
 
 
 def test_a_run_that_names_no_earlier_one_says_nothing_of_differences(two):
     assert analyzed_again(two).regression_differences is None
-    assert "differed" not in two.run("run-2").conclusion
+    assert "differed" not in two.runs.find("run-2").conclusion

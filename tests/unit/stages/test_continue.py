@@ -77,19 +77,19 @@ def test_a_comparison_that_failed_ends_with_a_sentence_and_not_with_lambdas_docu
 def test_a_redriven_execution_goes_on_once_for_each_redrive(plan, stop, end, store, tasks):
     plan()
     lost = {"error": "TrialsLost", "message": "8 of 12 trials are lost for good"}
-    store.update_run(RUN, gave_up=lost, lost_arms={"treatment": LONG_AGO}, refused_items=2)
-    store.update_run(RUN, missing_since={"node-a": LONG_AGO})
+    store.runs.update(RUN, gave_up=lost, lost_arms={"treatment": LONG_AGO}, refused_items=2)
+    store.runs.update(RUN, missing_since={"node-a": LONG_AGO})
     stop()
     assert end(1)
     assert end(1), "a repeated call of a function that crashed goes on too"
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.status, run.error, run.finished_at) == ("running", None, None)
     assert run.gave_up is None, "it measures again"
     assert (run.lost_arms, run.refused_items, run.missing_since) == ({}, 0, {}), "all gets its time"
     assert (run.redrives, len(run.continued_at)) == (1, 1)
     stop()
     assert not end(1)
-    assert store.run(RUN).status == "failed"
+    assert store.runs.find(RUN).status == "failed"
     assert end(2)
     assert [told.get("error") for told in tasks.told] == [None, None, "LinksDown", None]
 
@@ -104,9 +104,9 @@ def test_a_run_whose_end_cannot_be_recorded_does_not_go_on_for_ever(plan, stop, 
 
 def test_a_run_that_had_only_to_finish_ends_well_after_a_redrive(plan, resources, store):
     plan()
-    store.finish_run(RUN, "aborted")
+    store.runs.finish(RUN, "aborted")
     finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None, redrives=1)
-    assert store.run(RUN).status == "succeeded"
+    assert store.runs.find(RUN).status == "succeeded"
 
 
 def test_only_trials_whose_partners_are_missing_are_measured_again(
@@ -114,18 +114,18 @@ def test_only_trials_whose_partners_are_missing_are_measured_again(
 ):
     for item in deploy()[:6]:
         measure(item)
-    before = store.trials(RUN)
+    before = store.trials.of(RUN)
     lost = next(key for key in before if key.block == 2 and key.arm == "treatment")
-    store.forget_trials(RUN, apart_from=set(before) - {lost})
+    store.trials.forget(RUN, apart_from=set(before) - {lost})
     stop()
     end(1)
     plan()
-    kept = store.trials(RUN)
+    kept = store.trials.of(RUN)
     gone = set(before) - set(kept)
     assert len(gone) == 2, "the lost trial and its partner of the other arm"
     assert {key.arm for key in gone} == {"treatment", "baseline"}
     assert {(key.block, key.test) for key in gone} == {(lost.block, lost.test)}
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed) == (len(kept), 0)
 
 
@@ -150,19 +150,19 @@ def another_instance(cluster, name):
 
 
 def test_other_nodes_are_a_new_draw_and_the_trials_stay_as_they_are(plan, measured, store, cluster):
-    before = store.trials(RUN)
+    before = store.trials.of(RUN)
     another_instance(cluster, measured)
     with pytest.raises(NodesChanged, match=measured):
         plan()
-    assert store.trials(RUN) == before
+    assert store.trials.of(RUN) == before
 
 
 def test_a_node_that_is_not_ready_is_waited_for_and_no_new_draw(plan, measured, store, cluster):
-    before = store.trials(RUN)
+    before = store.trials.of(RUN)
     conditions = [{"type": "Ready", "status": "Unknown"}]
     in_cluster(cluster, measured)["status"]["conditions"] = conditions
     plan()
-    assert store.trials(RUN) == before
+    assert store.trials.of(RUN) == before
     in_cluster(cluster, measured)["metadata"]["deletionTimestamp"] = LONG_AGO
     with pytest.raises(NodesChanged, match=measured):
         plan()
@@ -182,7 +182,7 @@ def replaced(measured, node):
 
 
 def test_a_run_goes_on_with_the_node_that_replaced_a_lost_one(plan, measured, store, cluster):
-    before = store.trials(RUN)
+    before = store.trials.of(RUN)
     lost = in_cluster(cluster, measured)
     new = copy.deepcopy(lost)
     new["metadata"]["name"] = "node-x"
@@ -190,9 +190,9 @@ def test_a_run_goes_on_with_the_node_that_replaced_a_lost_one(plan, measured, st
     cluster.nodes[cluster.nodes.index(lost)] = new
     with pytest.raises(NodesChanged, match=measured):
         plan()
-    store.replace_nodes(RUN, [replaced(measured, new)], [])
+    store.runs.replace_nodes(RUN, [replaced(measured, new)], [])
     plan()
-    assert store.trials(RUN) == before
+    assert store.trials.of(RUN) == before
     another_instance(cluster, "node-x")
     with pytest.raises(NodesChanged, match="node-x"):
         plan()
@@ -202,9 +202,9 @@ def test_a_plan_that_is_made_anew_forgets_replacements_of_the_old_one(
     plan, deploy, stop, end, store, cluster
 ):
     deploy()
-    store.replace_nodes(RUN, [replaced("node-a", in_cluster(cluster, "node-b"))], [])
+    store.runs.replace_nodes(RUN, [replaced("node-a", in_cluster(cluster, "node-b"))], [])
     stop()
     end(1)
     plan()
-    assert store.run(RUN).replacements == ()
-    assert store.nodes_at(RUN) == {}
+    assert store.runs.find(RUN).replacements == ()
+    assert store.runs.nodes_at(RUN) == {}

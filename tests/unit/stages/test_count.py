@@ -29,8 +29,8 @@ ALL_NODES = {name for names in NODES.values() for name in names}
 def planned(store, cluster):
     """A run with a stored plan and its owner in the host namespace."""
     arms = [builders.arm(name, nodes) for name, nodes in NODES.items()]
-    store.put(RUN, "plan.json", builders.planned_run(builders.plan(), arms))
-    store.put(RUN, "counters.json", Counters.not_read())
+    store.runs.put(RUN, "plan.json", builders.planned_run(builders.plan(), arms))
+    store.runs.put(RUN, "counters.json", Counters.not_read())
     cluster.create(OWNER.rpartition("/")[0], manifests.owner(RUN, "arn"))
     cluster.on_client = answering(cluster)
     return store
@@ -83,7 +83,7 @@ def read(store, cluster, when="before"):
 
 
 def stored(store):
-    return store.get(RUN, "counters.json", Counters)
+    return store.runs.read(RUN, "counters.json", Counters)
 
 
 def test_every_node_is_read_before_and_after_and_further_interfaces_once_more(planned, cluster):
@@ -200,7 +200,7 @@ def test_a_node_that_is_not_ready_is_named_and_not_waited_for(planned, cluster):
 
 def test_the_node_in_a_replaced_ones_place_is_read_and_has_no_reading_before(planned, cluster):
     read(planned, cluster)
-    planned.start_run(RUN, "running", "2026-11-23T11:00:00Z")
+    planned.runs.start(RUN, "running", "2026-11-23T11:00:00Z")
     cluster.nodes[0] = node("node-x", "ng-1")
     came = Replacement(
         place="node-a",
@@ -211,7 +211,7 @@ def test_the_node_in_a_replaced_ones_place_is_read_and_has_no_reading_before(pla
         block=2,
         at="2026-11-23T12:00:00Z",
     )
-    assert planned.replace_nodes(RUN, [came], ())
+    assert planned.runs.replace_nodes(RUN, [came], ())
     done = read(planned, cluster, "after")
     assert done.note == "not read before the trials: node node-x came later"
     kept = stored(planned)

@@ -179,7 +179,7 @@ def test_a_node_that_is_gone_is_awaited_as_long_as_its_group_needs_for_another(
     del cluster.objects[f"{PODS}/server-node-a"]
     missed(store, REPLACEMENT_SECONDS - 10, "node-a")
     assert not wait().ready
-    assert store.run(RUN).phase == "waiting for another node in place of node-a"
+    assert store.runs.find(RUN).phase == "waiting for another node in place of node-a"
     missed(store, REPLACEMENT_SECONDS + 1, "node-a")
     with pytest.raises(NodesUnavailable, match=r"treatment: node-a not Ready"):
         wait()
@@ -195,10 +195,10 @@ def test_another_node_is_awaited_in_place_of_one_that_is_gone(deploy, cluster, s
     cluster.nodes[0] = node("node-x", "ng-1")
     ec2.place("node-x", "g", "cluster")
     assert not wait().ready
-    (replaced,) = store.run(RUN).replacements
+    (replaced,) = store.runs.find(RUN).replacements
     assert (replaced.node.name, replaced.block) == ("node-x", 0)
     assert "replaced by node-x before block 1, because it is gone" in str(replaced)
-    assert store.run(RUN).phase == "waiting for servers"
+    assert store.runs.find(RUN).phase == "waiting for servers"
     missed(store, 100, "node-a")
     assert not wait().ready, "the node is there, so its server may take its time"
     cluster.objects[f"{PODS}/server-node-x"] = {
@@ -229,7 +229,7 @@ def test_a_node_that_comes_back_in_time_costs_nothing(deploy, cluster, store, wa
     pod["status"]["conditions"][0]["status"] = "False"
     cluster.nodes[0]["status"]["conditions"][0]["status"] = "Unknown"
     assert not wait().ready
-    assert list(store.run(RUN).missing_since) == ["node-a"]
+    assert list(store.runs.find(RUN).missing_since) == ["node-a"]
     pod["status"]["conditions"][0]["status"] = "True"
     assert wait().ready
-    assert store.run(RUN).missing_since == {}
+    assert store.runs.find(RUN).missing_since == {}

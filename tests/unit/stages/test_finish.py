@@ -8,7 +8,7 @@ import pytest
 
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import finish
-from rackrate.store import later, now
+from rackrate.times import later, now
 from tests.unit.given import Given
 from tests.unit.report.samples import analysis
 
@@ -20,7 +20,7 @@ DASHBOARD = "https://us-east-1.console.aws.amazon.com/cloudwatch/home"
 @pytest.fixture
 def ended(store):
     """A run that was analyzed and reported."""
-    store.start_run(
+    store.runs.start(
         RUN,
         "running",
         "2026-11-21T08:00:00Z",
@@ -28,7 +28,7 @@ def ended(store):
         conclusion="It is better.",
         lab_scale=None,
     )
-    store.put(RUN, "analysis.json", analysis())
+    store.runs.put(RUN, "analysis.json", analysis())
 
     def do(*, failure=None, page=PAGE, dashboard_url=None):
         return finish(
@@ -66,7 +66,7 @@ def test_a_stack_without_a_dashboard_has_none_to_show(ended):
 
 
 def test_the_scale_of_a_lab_stands_beside_its_figures(ended, store):
-    store.update_run(RUN, lab_scale=0.05)
+    store.runs.update(RUN, lab_scale=0.05)
     said = ended().output.conclusion
     assert said == "It is better. Network scaled by 0.05: figures are not EC2's."
 
@@ -76,11 +76,11 @@ def test_a_failed_run_is_told_without_a_document_and_says_where_its_report_is(en
     done = ended(failure=RunFailure("TrialsLost", json.dumps(document)))
     assert done.output is None
     assert done.cause == f"24 of 36\nThe report on what was measured: s3://results/{PAGE}"
-    assert store.run(RUN).cause == "24 of 36", "the item has the same sentence"
+    assert store.runs.find(RUN).cause == "24 of 36", "the item has the same sentence"
 
 
 def test_a_failed_run_tells_how_much_it_measured_and_in_which_phase_it_failed(ended, store):
-    store.update_run(RUN, phase="starting servers", trials_planned=24, trials_measured=4)
+    store.runs.update(RUN, phase="starting servers", trials_planned=24, trials_measured=4)
     told = ended(failure=RunFailure("Runtime.ExitError", ""), page=None).cause
     assert "starting servers" in told
     assert "4 of 24 trials were measured" in told
@@ -102,20 +102,20 @@ def test_a_run_that_has_no_report_names_none(ended):
 def test_the_end_is_written_once(ended, store):
     assert ended().ended.seconds is not None
     assert ended(failure=RunFailure("Late", "too late")).ended.seconds is None
-    assert store.run(RUN).status == "succeeded"
+    assert store.runs.find(RUN).status == "succeeded"
 
 
 def test_a_run_took_as_long_as_its_report_says(ended, store):
-    store.update_run(RUN, seconds=39.0)
-    assert ended().ended.seconds == store.run(RUN).seconds == 39.0
+    store.runs.update(RUN, seconds=39.0)
+    assert ended().ended.seconds == store.runs.find(RUN).seconds == 39.0
 
 
 def test_what_a_run_waited_for_nodes_and_servers_is_told_apart(store):
-    store.start_run(RUN, "running", later(now(), -200))
-    store.begin(store.run(RUN))
-    store.begin(store.run(RUN).model_copy(update={"started_at": "2026-11-20T08:00:00Z"}))
+    store.runs.start(RUN, "running", later(now(), -200))
+    store.runs.begin(store.runs.find(RUN))
+    store.runs.begin(store.runs.find(RUN).model_copy(update={"started_at": "2026-11-20T08:00:00Z"}))
     finish(RUN, Given(store=store), execution_arn=ARN, failure=None, report_key=None)
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert run.waited_seconds == pytest.approx(200, abs=30), "the first time counts"
     assert 0 <= run.seconds < 30
 
@@ -123,6 +123,6 @@ def test_what_a_run_waited_for_nodes_and_servers_is_told_apart(store):
 def test_an_invalid_plan_is_recorded_although_nothing_was_planned(store):
     failure = RunFailure("InvalidPlan", json.dumps({"errorMessage": "blocks: no"}))
     finish(RUN, Given(store=store), execution_arn=ARN, failure=failure, report_key=None)
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.status, run.error) == ("invalid", "InvalidPlan")
-    assert store._table.get(f"run#{RUN}", "run")["gsi1sk"] == run.started_at, "the index lists it"
+    assert store.table.get(f"run#{RUN}", "run")["gsi1sk"] == run.started_at, "the index lists it"

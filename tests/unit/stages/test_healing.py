@@ -38,7 +38,7 @@ def test_an_item_whose_owner_was_deleted_makes_it_again_and_measures(
     assert set(cluster.objects) == before
     assert measure(items[0]).pods == 2
     assert {trial.status for trial in trials(store)} == {"measured"}
-    assert store.run(RUN).missing_since == {}
+    assert store.runs.find(RUN).missing_since == {}
 
 
 def test_an_owner_in_deletion_is_waited_for(deploy, cluster, resources):
@@ -92,7 +92,7 @@ def test_a_run_that_lost_its_namespace_asks_for_it_and_then_measures(
     plan, measure, refuse, store, resources
 ):
     plan()
-    items = store.items(RUN)
+    items = store.runs.items(RUN)
     refuse()
     deploy_stage.deploy(RUN, ARN, resources)
     assert await_servers(RUN, resources).access_lost
@@ -104,7 +104,7 @@ def test_a_run_that_lost_its_namespace_asks_for_it_and_then_measures(
     assert (asked.ready, asked.access_lost, asked.pods) == (False, True, 0)
     refuse(False)
     assert measure(items[0]).pods == 2
-    assert store.run(RUN).heals == 2
+    assert store.runs.find(RUN).heals == 2
 
 
 def test_trials_whose_pods_went_with_the_namespace_are_started_again_in_the_same_attempt(
@@ -133,7 +133,7 @@ def test_a_run_whose_namespace_is_deleted_again_and_again_ends_and_says_so(
         assert launch(RUN, item, resources).access_lost
     with pytest.raises(AccessLost, match="made again 3 times"):
         launch(RUN, item, resources)
-    assert store.run(RUN).gave_up.error == "AccessLost"
+    assert store.runs.find(RUN).gave_up.error == "AccessLost"
     assert launch(RUN, item, resources).pods == 0, "and starts nothing any more"
     refuse(False)
     with pytest.raises(AccessLost, match="the cluster refuses this function"):
@@ -218,7 +218,7 @@ def test_another_node_takes_the_place_of_a_lost_one_and_the_trials_name_it(
         "node-x",
         "node-b",
     }
-    (replaced,) = store.run(RUN).replacements
+    (replaced,) = store.runs.find(RUN).replacements
     assert (replaced.place, replaced.lost, replaced.node.name) == ("node-a", "node-a", "node-x")
     assert (replaced.block, replaced.why) == (2, "is gone")
     assert replaced.node.ec2_placement.group == "group-1"
@@ -239,7 +239,7 @@ def test_a_node_outside_the_arms_placement_group_takes_no_place_in_it(
     ec2.place("node-x", **placed)
     lose("node-a", "node-x")
     launch(RUN, item, resources)
-    assert store.run(RUN).replacements == ()
+    assert store.runs.find(RUN).replacements == ()
 
 
 def test_a_node_of_the_other_arm_or_of_another_type_takes_no_place(
@@ -250,7 +250,7 @@ def test_a_node_of_the_other_arm_or_of_another_type_takes_no_place(
     lose("node-a", "node-x")
     cluster.nodes[-1]["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "c5n.large"
     launch(RUN, item, resources)
-    assert store.run(RUN).replacements == ()
+    assert store.runs.find(RUN).replacements == ()
 
 
 def test_a_node_that_is_only_not_ready_keeps_its_place_until_patience_ends(
@@ -261,10 +261,10 @@ def test_a_node_that_is_only_not_ready_keeps_its_place_until_patience_ends(
     lose("node-a", "node-x")
     cluster.nodes.append(node("node-a", "ng-1", ready=False))
     assert not launch(RUN, item, resources).ready
-    assert store.run(RUN).replacements == ()
+    assert store.runs.find(RUN).replacements == ()
     missed(store, 61, "node-a")
     assert not launch(RUN, item, resources).ready
-    (replaced,) = store.run(RUN).replacements
+    (replaced,) = store.runs.find(RUN).replacements
     assert replaced.why == "was not Ready for 60 s"
     assert launch(RUN, item, resources).pods == 2
 
@@ -281,7 +281,7 @@ def test_a_replacement_that_is_lost_is_replaced_too(
     lose("node-x", "node-y")
     launch(RUN, items[1], resources)
     assert measure(items[1]).pods == 2
-    found = [(each.place, each.lost, each.node.name) for each in store.run(RUN).replacements]
+    found = [(each.place, each.lost, each.node.name) for each in store.runs.find(RUN).replacements]
     assert found == [("node-a", "node-a", "node-x"), ("node-a", "node-x", "node-y")]
 
 
@@ -290,9 +290,9 @@ def test_two_calls_at_once_agree_on_a_replacement(lose, ec2, deploy, store, reso
     ec2.place("node-x", "group-1", "cluster")
     lose("node-a", "node-x")
     launch(RUN, item, resources)
-    made = store.run(RUN).replacements
-    assert store.replace_nodes(RUN, made, ()) is None, "the other call came first"
-    assert store.run(RUN).replacements == made
+    made = store.runs.find(RUN).replacements
+    assert store.runs.replace_nodes(RUN, made, ()) is None, "the other call came first"
+    assert store.runs.find(RUN).replacements == made
 
 
 def test_results_say_which_node_was_replaced_and_from_which_block_on(
@@ -312,7 +312,7 @@ def test_results_say_which_node_was_replaced_and_from_which_block_on(
     assert (told["lost"], told["node"]["name"], told["block"]) == ("node-a", "node-x", 2)
     (warning,) = [each for each in results["warnings"] if "node-x" in each]
     assert warning.startswith("The node node-a of treatment was replaced by node-x in block 2")
-    assert "node-x in block 2" in store.find_text(RUN, "report.html").decode()
+    assert "node-x in block 2" in store.runs.find_text(RUN, "report.html").decode()
 
 
 def test_a_node_that_is_gone_is_waited_for_as_long_as_its_group_needs_for_another(
@@ -322,11 +322,11 @@ def test_a_node_that_is_gone_is_waited_for_as_long_as_its_group_needs_for_anothe
     lose("node-a")
     missed(store, REPLACEMENT_SECONDS - 10, "node-a")
     assert not launch(RUN, item, resources).ready
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.phase, run.gave_up) == ("waiting for another node in place of node-a", None)
     missed(store, REPLACEMENT_SECONDS + 1, "node-a")
     assert launch(RUN, item, resources).ready
-    over = store.run(RUN).gave_up
+    over = store.runs.find(RUN).gave_up
     assert over.error == "NodesUnavailable"
     assert over.message.endswith("node node-a is gone, and no other node has come in its place")
 
@@ -339,7 +339,7 @@ def test_the_server_of_a_node_that_is_gone_counts_as_missing_though_its_pod_is_t
     lose("node-a")
     cluster.objects[f"{PODS}/server-node-a"] = pod
     assert not launch(RUN, item, resources).ready
-    assert store.run(RUN).phase == "waiting for another node in place of node-a"
+    assert store.runs.find(RUN).phase == "waiting for another node in place of node-a"
 
 
 def test_a_node_whose_instance_was_terminated_gets_the_same_time(
@@ -356,7 +356,7 @@ def test_a_node_whose_instance_was_terminated_gets_the_same_time(
     ec2.place("node-x", "group-1", "cluster")
     cluster.nodes += [lost, lose_to]
     assert not launch(RUN, item, resources).ready
-    (replaced,) = store.run(RUN).replacements
+    (replaced,) = store.runs.find(RUN).replacements
     assert replaced.why == "was terminated"
 
 
@@ -390,7 +390,7 @@ def test_marks_and_rows_name_the_node_that_measured_a_trial(
         measure(item)
     counted = {"eth0": {"bw_out_allowance_exceeded": 0}}
     risen = {"eth0": {"bw_out_allowance_exceeded": 7}}
-    store.put(
+    store.runs.put(
         RUN,
         counters.NAME,
         counters.Counters(
@@ -404,9 +404,12 @@ def test_marks_and_rows_name_the_node_that_measured_a_trial(
     results = json_of(store, "results.json")
     marked = {mark["block"] for mark in results["marks"] if mark["mark"] == "ena_allowance"}
     assert marked == {1}, "only the trials that the first node measured"
-    lines = list(csv.DictReader(io.StringIO(store.find_text(RUN, "trials.csv").decode())))
+    lines = list(csv.DictReader(io.StringIO(store.runs.find_text(RUN, "trials.csv").decode())))
     treatment = [each for each in lines if each["arm"] == "treatment"]
     assert {
         each["block"]: {each["client"], each["server"]} for each in treatment if each["block"] < "3"
     } == {"1": {"node-a", "node-b"}, "2": {"node-x", "node-b"}}
-    assert "node-x, in place of node-a, in block 2" in store.find_text(RUN, "report.html").decode()
+    assert (
+        "node-x, in place of node-a, in block 2"
+        in store.runs.find_text(RUN, "report.html").decode()
+    )

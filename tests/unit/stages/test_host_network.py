@@ -104,7 +104,7 @@ def test_trials_of_arms_on_the_same_nodes_are_kept_apart_and_say_their_networks(
 ):
     for item in items:
         measure(item)
-    stored = store.trials(RUN)
+    stored = store.trials.of(RUN)
     assert set(stored) == set(planned_trials(items))
     assert {trial.status for trial in stored.values()} == {"measured"}
     networks = {
@@ -131,7 +131,7 @@ def test_arms_on_the_same_nodes_are_repeated_one_after_the_other_and_count_toget
     cluster.on_client = cluster.succeed
     for item in items[3:]:
         measure(item)
-    makeup = store.items(RUN)[-1]
+    makeup = store.runs.items(RUN)[-1]
 
     def repeated():
         return {t.arm: t.repeated_together for t in trials(store) if t.attempt == 2}
@@ -152,21 +152,21 @@ def test_arms_on_the_same_nodes_keep_their_first_values_if_one_of_them_cannot_be
     cluster.on_client = failing(cluster, "host", lost_test)
     for item in items[:3]:
         measure(item)
-    before = store.trials(RUN)
+    before = store.trials.of(RUN)
     cluster.on_client = cluster.succeed
     for item in items[3:]:
         measure(item)
-    makeup = store.items(RUN)[-1]
+    makeup = store.runs.items(RUN)[-1]
     cluster.on_client = failing(cluster, "inwards", lost_test)
     while measure(makeup).pods:
         pass
     (again,) = (trial for trial in trials(store) if trial.attempt == 2)
     assert (again.arm, again.is_measured, again.repeated_together) == ("host", True, False)
-    assert all(store.trials(RUN)[key] == t for key, t in before.items() if key != again.key)
+    assert all(store.trials.of(RUN)[key] == t for key, t in before.items() if key != again.key)
 
 
 def test_all_pairs_of_all_networks_are_warmed_up(items, measure, store, resources):
-    for item in store.items(RUN, "warm_up.json"):
+    for item in store.runs.items(RUN, "warm_up.json"):
         measure(item)
     assert check_links(RUN, resources) == Links(links=4, down=0)
 

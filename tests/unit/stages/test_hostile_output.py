@@ -87,7 +87,7 @@ def test_of_an_endless_output_the_beginning_is_kept_and_the_trial_says_why_it_fa
     measure(deploy()[0])
     (failed,) = [trial for trial in trials(store) if not trial.is_measured]
     assert failed.reason == "iperf3 printed more than 8 MB, of which the first 8 MB are kept"
-    assert len(store.find_object(failed.raw_key)) == LOG_BYTES
+    assert len(store.objects.find(failed.raw_key)) == LOG_BYTES
 
 
 def test_a_node_whose_logs_cannot_be_read_costs_no_other_nodes_trials(
@@ -115,12 +115,12 @@ def test_a_node_whose_logs_cannot_be_read_costs_no_other_nodes_trials(
         with pytest.raises(ClusterUnreachable, match="connection refused"):
             collected()
         assert [(t.arm, t.status) for t in trials(store)] == [("baseline", "measured")] * 3
-        assert store.run(RUN).trials_measured == 3
+        assert store.runs.find(RUN).trials_measured == 3
     # The kubelet is back before the state machine gives up ...
     with monkeypatch.context() as patch:
         patch.setattr(cluster, "delete_all", lambda path, labels: None)
         assert collected().measured == 3
-    assert store.run(RUN).trials_measured == 6
+    assert store.runs.find(RUN).trials_measured == 6
 
 
 class Slow:
@@ -193,7 +193,7 @@ def test_logs_for_which_a_call_has_no_time_are_left_to_the_next(slow, store, clu
     _, calls = slow(seconds=29, is_large=True)
     assert [(call.finished, call.measured) for call in calls] == [(False, 5), (True, 1)]
     assert all(trial.is_measured for trial in trials(store))
-    assert store.run(RUN).trials_measured == 6
+    assert store.runs.find(RUN).trials_measured == 6
     assert not cluster.of_role("client")
 
 
@@ -237,7 +237,7 @@ def test_sixteen_hostile_logs_at_once_fit_into_the_functions_memory(
 ):
     item, launched = sixteen
     # moto would keep what the function only sends.
-    monkeypatch.setattr(store, "put_text", lambda run_id, name, text, kind: name)
+    monkeypatch.setattr(store.runs, "put_text", lambda run_id, name, text, kind: name)
     tracemalloc.start()
     try:
         collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)

@@ -24,7 +24,7 @@ from rackrate.stages.analyze import analyze
 from rackrate.stages.collect import collect, give_up
 from rackrate.stages.launch import launch
 from rackrate.stages.teardown import teardown_stopped
-from rackrate.store import later, now
+from rackrate.times import later, now
 from tests.unit.samples import node
 from tests.unit.stages.runs import ARN, PLAN, PODS, RUN, States, failing, missed, trials
 
@@ -42,7 +42,7 @@ def test_an_item_measures_each_arm_at_once_and_removes_its_pods(deploy, measure,
     assert len(found) == 6 and {trial.status for trial in found} == {"measured"}
     assert {trial.arm for trial in found} == {"treatment", "baseline"}
     assert cluster.of_role("client") == []
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed, run.block) == (6, 0, 1)
     assert run.phase == "block 1 of 6"
 
@@ -86,9 +86,9 @@ def test_raw_values_and_series_of_all_trials_of_a_call_are_in_one_object(
     (key,) = {trial.samples_key for trial in trials(store)}
     name = key.removeprefix(f"runs/{RUN}/")
     assert re.fullmatch(r"samples/0001-1\.1\.[0-9a-f]{8}\.json\.gz", name)
-    found = store.raw_values(trials(store))
-    assert set(found) == {trial.id for trial in store.trials(RUN)}
-    for trial_key, trial in store.trials(RUN).items():
+    found = store.trials.raw_values(trials(store))
+    assert set(found) == {trial.id for trial in store.trials.of(RUN)}
+    for trial_key, trial in store.trials.of(RUN).items():
         raw = found[trial_key.id]
         assert {kind: len(values) for kind, values in raw.samples.items()} == trial.samples
         if trial.test == "rtt":
@@ -125,7 +125,7 @@ def test_a_pod_that_died_leaves_failed_trials_with_reasons_and_no_zeros(
     found = trials(store)
     assert {trial.status for trial in found} == {"failed"}
     assert all(trial.reason and trial.value is None for trial in found)
-    assert store.run(RUN).trials_failed == 6
+    assert store.runs.find(RUN).trials_failed == 6
 
 
 def test_a_pod_that_vanished_is_a_failure_not_a_hang(deploy, measure, cluster, store):
@@ -151,7 +151,7 @@ def test_trials_that_a_stop_cuts_are_not_measured_and_have_not_failed(
     stopped = resources.but(step_functions=States("ABORTED"))
     cluster.on_client = lambda pod: teardown_stopped(event, stopped)
     measure(second)
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.status, run.trials_measured, run.trials_failed) == ("aborted", 6, 0)
     assert {trial.block for trial in trials(store)} == {1}
     assert "6 of 36 trials were measured" in run.cause
@@ -201,8 +201,8 @@ def test_collecting_twice_counts_once(deploy, store, resources):
     for _ in range(2):
         deadline = time.time() + 60
         collect(RUN, item, resources, attempt=1, deadline=deadline, watch_seconds=1)
-    assert store.run(RUN).trials_measured == 6
-    assert store.run(RUN).trials_failed == 0
+    assert store.runs.find(RUN).trials_measured == 6
+    assert store.runs.find(RUN).trials_failed == 0
 
 
 def lose_one(items, cluster, measure, test):
@@ -220,7 +220,7 @@ def test_a_makeup_repeats_what_was_lost_and_its_partners_and_nothing_else(
     items = deploy()
     lost_test = items[0].tests[-1].name
     lose_one(items, cluster, measure, lost_test)
-    assert store.run(RUN).trials_failed == 1
+    assert store.runs.find(RUN).trials_failed == 1
     launched = measure(items[6])
     assert (launched.pods, launched.attempt) == (2, 2)
     again = [trial for trial in trials(store) if trial.attempt == 2]
@@ -228,12 +228,12 @@ def test_a_makeup_repeats_what_was_lost_and_its_partners_and_nothing_else(
     assert {trial.arm for trial in again} == {"treatment", "baseline"}
     assert all(trial.is_measured and trial.repeated_together for trial in again)
     assert not any(trial.repeated_together for trial in trials(store) if trial.attempt == 1)
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed) == (36, 0)
     # The raw outputs of both attempts are kept, also of the trial that had a value.
     kept = [name for name in raw_names(s3) if f"0001_baseline_{lost_test}_" in name]
     assert [name[-5] for name in kept] == ["1", "2"]
-    assert set(store.raw_values(trials(store))) == {key.id for key in store.trials(RUN)}
+    assert set(store.trials.raw_values(trials(store))) == {key.id for key in store.trials.of(RUN)}
     assert measure(items[7]).pods == 0
 
 
@@ -250,10 +250,10 @@ def test_a_partner_whose_repetition_fails_keeps_its_first_value(deploy, measure,
     measure(items[6])
     (lost,) = (trial for trial in trials(store) if trial.attempt == 2)
     assert (lost.arm, lost.is_measured, lost.repeated_together) == ("treatment", True, False)
-    for key, trial in store.trials(RUN).items():
+    for key, trial in store.trials.of(RUN).items():
         if key != lost.key and key in before:
             assert trial == before[key]
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed) == (36, 0)
     assert measure(items[7]).pods == 0, "nothing is missing"
 
@@ -284,13 +284,13 @@ def test_collecting_a_repetition_twice_changes_nothing(deploy, measure, cluster,
     items = deploy()
     lose_one(items, cluster, measure, "rtt")
     launched = measure(items[6])
-    before, run = store.trials(RUN), store.run(RUN)
+    before, run = store.trials.of(RUN), store.runs.find(RUN)
     again = collect(
         RUN, launched.repeated, resources, attempt=2, deadline=time.time(), watch_seconds=1
     )
     assert (again.finished, again.measured, again.failed) == (True, 0, 0)
-    assert store.trials(RUN) == before
-    assert store.run(RUN).trials_measured == run.trials_measured
+    assert store.trials.of(RUN) == before
+    assert store.runs.find(RUN).trials_measured == run.trials_measured
 
 
 def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
@@ -311,7 +311,7 @@ def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
         )
 
     with monkeypatch.context() as crashing:
-        crashing.setattr(store, "put_trials", lambda *_: 1 / 0)
+        crashing.setattr(store.trials, "put_many", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             collected()
     assert all(trial.attempt == 1 for trial in trials(store))
@@ -374,7 +374,7 @@ def test_a_pair_without_its_node_is_left_out_and_the_others_are_measured(
     assert {trial.reason for trial in trials(store) if trial.reason} == {
         f"node node-a is not Ready since {since}: Kubelet stopped posting node status"
     }
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed, run.gave_up) == (3, 3, None)
 
 
@@ -387,7 +387,7 @@ def test_a_node_that_comes_back_costs_a_repetition_in_which_the_arms_are_paired(
     return_node(cluster, "node-a")
     for item in items[1:]:
         measure(item)
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed, run.lost_arms) == (36, 0, {})
     first = [trial for trial in trials(store) if trial.block == 1]
     assert all(trial.attempt == 2 and trial.repeated_together for trial in first)
@@ -403,9 +403,9 @@ def test_no_partner_is_repeated_for_a_trial_whose_node_is_still_gone(
     for item in items[1:6]:
         measure(item)
     lose_node(cluster, "node-a")
-    before = store.trials(RUN)
+    before = store.trials.of(RUN)
     assert measure(items[6]).pods == 0
-    after = store.trials(RUN)
+    after = store.trials.of(RUN)
     assert {t.attempt for t in after.values() if not t.is_measured} == {2}
     assert {k: t for k, t in after.items() if t.arm == "baseline"} == {
         k: t for k, t in before.items() if t.arm == "baseline"
@@ -419,7 +419,9 @@ def test_a_server_that_stays_away_costs_only_the_trials_of_its_pairs(
     (pair,) = (pair for pair in item.pairs if pair.arm == "treatment")
     del cluster.objects[f"{PODS}/server-{pair.server}"]
     assert not measure(item).ready, "it may come back"
-    assert store.run(RUN).phase.startswith("waiting for servers on "), "nothing is measured yet"
+    assert store.runs.find(RUN).phase.startswith("waiting for servers on "), (
+        "nothing is measured yet"
+    )
     missed(store, 61, pair.server)
     assert measure(item).pods == 1
     assert counts_by_arm(store, "measured") == {"baseline": 3}
@@ -439,13 +441,13 @@ def test_a_run_gives_up_when_an_arm_has_had_no_pair_for_longer_than_its_patience
         f"arm treatment has no pair left to measure: node node-a is not Ready since {since}:"
         " Kubelet stopped posting node status"
     )
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.gave_up.error, run.gave_up.message) == ("NodesUnavailable", told)
     assert run.phase == f"giving up: {told}"
     assert last.gave_up == run.gave_up, "the map ends after these pods"
-    stored = store.trials(RUN)
+    stored = store.trials.of(RUN)
     assert all((again := measure(item)).pods == 0 and again.gave_up for item in items[2:])
-    assert store.trials(RUN) == stored, "nothing is tried any more"
+    assert store.trials.of(RUN) == stored, "nothing is tried any more"
     with pytest.raises(NodesUnavailable) as ended:
         analyze(RUN, resources, after_failure=False)
     assert str(ended.value) == f"{told}; 9 of 36 trials were measured"
@@ -464,11 +466,11 @@ def test_a_run_gives_up_as_soon_as_more_trials_are_lost_than_can_be_repeated(
     done = 0
     for item in items:
         measure(item)
-        if store.run(RUN).gave_up:
+        if store.runs.find(RUN).gave_up:
             break
         done += 1
     # Each item loses three trials. Two make-up items can repeat six, and the plan tolerates 3.6.
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.gave_up.error, run.trials_failed) == ("TrialsLost", 12)
     assert done == 4 and items[done].kind == "block"
     assert "at least 6 of 36 trials are lost for good, and the plan tolerates 10%" in (
@@ -508,12 +510,12 @@ def test_a_run_gives_up_when_all_pods_of_several_items_in_a_row_are_refused(
         measure(items[0])
         measure(items[1])
     measure(items[2])
-    assert store.run(RUN).refused_items == 0
+    assert store.runs.find(RUN).refused_items == 0
     refuse(cluster, monkeypatch, "treatment", "baseline")
     for item in items[3:6]:
-        assert store.run(RUN).gave_up is None
+        assert store.runs.find(RUN).gave_up is None
         measure(item)
-    over = store.run(RUN).gave_up
+    over = store.runs.find(RUN).gave_up
     assert over.error == "AdmissionRefused"
     assert over.message == (
         "no client pod of 3 items in a row was let in:"
@@ -530,11 +532,11 @@ def test_a_run_whose_quota_is_used_up_waits_for_room_and_loses_nothing(
         launched = launch(RUN, item, resources)
     assert (launched.ready, launched.pods) == (False, 0)
     assert launched.wait_seconds == QUOTA_WAIT_SECONDS
-    assert "exceeded quota: pods, limited: 0" in store.run(RUN).phase
+    assert "exceeded quota: pods, limited: 0" in store.runs.find(RUN).phase
     assert not trials(store)
     measure(item)
     assert counts_by_arm(store, "measured") == {"treatment": 3, "baseline": 3}
-    assert store.run(RUN).quota_waits == 0
+    assert store.runs.find(RUN).quota_waits == 0
 
 
 def test_a_run_whose_quota_stays_used_up_ends_in_minutes(
@@ -543,10 +545,10 @@ def test_a_run_whose_quota_stays_used_up_ends_in_minutes(
     items = deploy({**PLAN, "tolerated_loss": 0.9})
     refuse(cluster, monkeypatch, "treatment", "baseline", why="exceeded quota: pods, limited: 0")
     while launch(RUN, items[0], resources).wait_seconds:
-        assert store.run(RUN).quota_waits <= QUOTA_WAITS
+        assert store.runs.find(RUN).quota_waits <= QUOTA_WAITS
     for item in items[1:REFUSED_ITEMS]:
         launch(RUN, item, resources)
-    over = store.run(RUN).gave_up
+    over = store.runs.find(RUN).gave_up
     assert over.error == "AdmissionRefused" and "exceeded quota" in over.message
 
 
@@ -596,10 +598,10 @@ def test_logs_that_a_silent_node_does_not_give_cost_only_its_own_trials(
 
     with pytest.raises(ClusterUnreachable):
         collected()  # the state machine tries again while the node is still believed to be Ready
-    assert store.run(RUN).trials_measured == 3, "the other node's are stored already"
+    assert store.runs.find(RUN).trials_measured == 3, "the other node's are stored already"
     lose_node(cluster, lost.client)
     assert collected().finished
-    assert (store.run(RUN).trials_measured, store.run(RUN).trials_failed) == (3, 3)
+    assert (store.runs.find(RUN).trials_measured, store.runs.find(RUN).trials_failed) == (3, 3)
 
 
 def test_an_item_that_could_not_be_launched_costs_its_trials_and_not_the_run(
@@ -608,7 +610,7 @@ def test_an_item_that_could_not_be_launched_costs_its_trials_and_not_the_run(
     item = deploy()[0]
     give_up(RUN, item, RunFailure("ServersNotReady", "gone"), resources)
     assert {trial.reason for trial in trials(store)} == {"ServersNotReady: gone"}
-    assert store.run(RUN).trials_failed == 6
+    assert store.runs.find(RUN).trials_failed == 6
 
 
 def test_giving_up_works_without_a_cluster(deploy, store, resources):
@@ -622,7 +624,7 @@ def test_giving_up_works_without_a_cluster(deploy, store, resources):
 
 
 def warm_up(store):
-    return store.items(RUN, "warm_up.json")
+    return store.runs.items(RUN, "warm_up.json")
 
 
 def test_every_pair_is_warmed_up_by_one_short_test_that_counts_for_nothing(deploy, measure, store):
@@ -632,7 +634,7 @@ def test_every_pair_is_warmed_up_by_one_short_test_that_counts_for_nothing(deplo
     found = trials(store)
     assert [(t.block, t.test, t.warm_up) for t in found] == [(0, "tcp-1", True)] * 2
     assert {trial.status for trial in found} == {"measured"}
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed, run.block) == (0, 0, 0)
     assert run.phase == "warm-up"
 
@@ -643,7 +645,7 @@ def test_a_warm_up_that_failed_is_repeated_by_its_own_makeup(deploy, measure, cl
     cluster.on_client = lambda pod: cluster.finish(pod, {"tcp-1": 1})
     for item in items:
         measure(item)
-    assert store.run(RUN).trials_failed == 0
+    assert store.runs.find(RUN).trials_failed == 0
     cluster.on_client = cluster.succeed
     assert measure(makeup).attempt == 2
     assert {(t.block, t.status) for t in trials(store)} == {(0, "measured")}

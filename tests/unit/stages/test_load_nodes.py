@@ -83,7 +83,7 @@ def desired(eks):
 
 def test_a_sweep_over_nodes_scales_them_in_proportion_and_puts_them_back(resources, eks, store):
     begin(resources, STORE, sweep={"nodes": [6, 5]})
-    assert store.leases().keys() == {"treatment", "baseline", LOAD}
+    assert store.leases.valid().keys() == {"treatment", "baseline", LOAD}
     until(lambda: change(CAMPAIGN, resources).ready)
     assert desired(eks) == {"treatment-1": 6, "baseline-1": 6, "load-1": 3}
     until(lambda: restore(CAMPAIGN, resources).done)
@@ -109,7 +109,7 @@ def test_a_step_waits_for_its_load_nodes(resources, eks, cluster):
         change(CAMPAIGN, resources)
     cluster.nodes = [n for n in cluster.nodes if not n["metadata"]["name"].startswith("load-1-")]
     assert not change(CAMPAIGN, resources).ready
-    assert "load nodes: 0 of 3 nodes are Ready" in resources.campaigns.get(CAMPAIGN).phase
+    assert "load nodes: 0 of 3 nodes are Ready" in resources.store.campaigns.get(CAMPAIGN).phase
 
 
 def test_a_draw_leaves_the_load_nodes(resources, eks):
@@ -121,7 +121,7 @@ def test_a_draw_leaves_the_load_nodes(resources, eks):
 
 def test_a_campaign_without_a_workload_neither_holds_nor_touches_them(resources, eks, store):
     begin(resources, {"name": "rtt", "count": 10}, sweep={"nodes": [6, 5]})
-    assert store.leases().keys() == {"treatment", "baseline"}
+    assert store.leases.valid().keys() == {"treatment", "baseline"}
     until(lambda: change(CAMPAIGN, resources).ready)
     until(lambda: restore(CAMPAIGN, resources).done)
     assert "load-1" not in {name for name, _ in eks.updates}
@@ -129,7 +129,7 @@ def test_a_campaign_without_a_workload_neither_holds_nor_touches_them(resources,
 
 def test_each_tier_has_as_many_load_pods_as_load_nodes(resources):
     begin(resources, STORE, sweep={"nodes": [2, 6]})
-    planned = resources.campaigns.plan(CAMPAIGN)
+    planned = resources.store.campaigns.plan(CAMPAIGN)
     costs = {step.value: step.usd_per_hour for step in planned.estimate.step_estimates}
     # Two arms of n nodes with n / 2 load nodes, and the cluster.
     each = (costs[6] - costs[2]) / (2 * 6 + 3 - 2 * 2 - 1)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rackrate.campaign_store import CampaignStep, CampaignStore
+from rackrate.executions.model import CampaignStep
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import finish
 from rackrate.stages.notify import Post, notify
@@ -46,7 +46,7 @@ def end(store, topic):
     """Tell Notify that an execution ended. Returns the lines that it sent; None without any."""
 
     def do(status, *, name=RUN, machine=RUNS, stack="house", **detail):
-        post = Post(stack, CAMPAIGNS, TOPIC, store, CampaignStore(store), topic)
+        post = Post(stack, CAMPAIGNS, TOPIC, store, topic)
         detail = {"name": name, "stateMachineArn": machine, "status": status, **detail}
         message = notify({"input": "{}", **detail}, post)
         assert (message is None) == (not topic.sent)
@@ -67,7 +67,7 @@ def test_a_failed_run_sends_its_sentence_once_with_the_report_and_the_way_on(
     plan, store, end, topic
 ):
     plan()
-    store.update_run(RUN, trials_planned=24, trials_measured=4, phase="block 2 of 3")
+    store.runs.update(RUN, trials_planned=24, trials_measured=4, phase="block 2 of 3")
     cause = finish_run(store, RunFailure("NodesUnavailable", "node ip-10-0-0-7 is gone"))
     assert end("FAILED", error="NodesUnavailable", cause=cause) == [
         "node ip-10-0-0-7 is gone; 4 of 24 trials were measured.",
@@ -83,7 +83,7 @@ def test_a_failed_run_sends_its_sentence_once_with_the_report_and_the_way_on(
 
 def test_a_run_whose_end_is_not_recorded_yet_is_told_from_the_event(plan, store, end, topic):
     plan()
-    store.update_run(RUN, trials_planned=24, trials_measured=4, phase="block 2 of 3")
+    store.runs.update(RUN, trials_planned=24, trials_measured=4, phase="block 2 of 3")
     told = end("ABORTED", stack="rackrate")
     assert told[0] == (
         'The run was stopped in the phase "block 2 of 3"; 4 of 24 trials were measured.'
@@ -102,10 +102,10 @@ def test_documents_of_lambda_become_sentences_with_one_request_id(plan, end):
 
 def test_a_run_that_tolerated_its_losses_tells_them_by_cause(deploy, measure, store, end, topic):
     measure(deploy()[0])
-    states = store.trial_states(RUN)
+    states = store.trials.states(RUN)
     lost = next(iter(states))
-    store.forget_trials(RUN, apart_from=set(states) - {lost})
-    store.update_run(RUN, trials_planned=6, trials_failed=1, conclusion="It is better.")
+    store.trials.forget(RUN, apart_from=set(states) - {lost})
+    store.runs.update(RUN, trials_planned=6, trials_failed=1, conclusion="It is better.")
     finish_run(store, None)
     told = end("SUCCEEDED")
     assert told[:2] == [
@@ -125,10 +125,10 @@ def test_who_made_a_refused_input_reads_the_refusal_and_nobody_else(end, error):
 def test_comparisons_dry_runs_and_runs_of_campaigns_send_nothing(plan, store, end):
     assert end("FAILED", input='{"compare": {}}', error="KeyError") is None
     plan()
-    store.update_run(RUN, campaign="camp")
+    store.runs.update(RUN, campaign="camp")
     assert end("FAILED", error="NodesUnavailable") is None
-    store.update_run(RUN, campaign=None)
-    store.finish_run(RUN, "dry_run")
+    store.runs.update(RUN, campaign=None)
+    store.runs.finish(RUN, "dry_run")
     assert end("SUCCEEDED", output='{"status": "dry_run"}') is None
 
 
@@ -143,7 +143,7 @@ def test_a_good_run_sends_its_sentence_a_line_for_each_comparison_and_the_page(
     plan, store, end, topic
 ):
     plan()
-    store.finish_run(RUN, "succeeded")
+    store.runs.finish(RUN, "succeeded")
     told = end("SUCCEEDED", output=json.dumps({**OUTPUT, "verdicts": ["rtt +1 %", "tcp-1 0 %"]}))
     assert told[:3] == ["It is better.", "", "rtt +1 %"]
     assert "The page: https://bucket/report.html?signed" in told
@@ -155,8 +155,8 @@ def test_no_log_has_the_page_s_link(plan, store, topic, monkeypatch, caplog):
     from handlers import notify as function
 
     plan()
-    store.finish_run(RUN, "succeeded")
-    post = Post("house", CAMPAIGNS, TOPIC, store, CampaignStore(store), topic)
+    store.runs.finish(RUN, "succeeded")
+    post = Post("house", CAMPAIGNS, TOPIC, store, topic)
     monkeypatch.setattr(function, "_post", lambda: post)
     detail = {"name": RUN, "stateMachineArn": RUNS, "status": "SUCCEEDED", "input": "{}"}
     with caplog.at_level("INFO"):
@@ -168,8 +168,8 @@ def test_no_log_has_the_page_s_link(plan, store, topic, monkeypatch, caplog):
 
 def test_a_run_whose_output_is_too_large_for_an_event_sends_its_sentence(plan, store, end):
     plan()
-    store.update_run(RUN, conclusion="It is better.")
-    store.finish_run(RUN, "succeeded")
+    store.runs.update(RUN, conclusion="It is better.")
+    store.runs.finish(RUN, "succeeded")
     assert end("SUCCEEDED", output=None)[0] == "It is better."
 
 
@@ -208,7 +208,7 @@ def test_a_campaign_is_told_as_a_whole(end, topic, status):
 @pytest.fixture
 def campaign(store):
     """A campaign of two draws, the second without a result."""
-    campaigns = CampaignStore(store)
+    campaigns = store.campaigns
     campaigns.start("camp", "running", "2026-11-21T08:00:00Z", kind="draws")
     for number, status, reason in ((1, "succeeded", None), (2, "lost", "no c5.large is left")):
         campaigns.put_step(

@@ -43,7 +43,7 @@ def earlier(plan, store):
 
     def do(raw, status="succeeded", run_id="before"):
         plan(raw, run_id=run_id)
-        store.update_run(run_id, status=status)
+        store.runs.update(run_id, status=status)
 
     return do
 
@@ -60,11 +60,11 @@ def test_a_run_is_recorded_with_its_schedule_and_estimates(plan, store):
     found = plan()
     assert (found.blocks, found.trials, found.dry_run) == (6, 36, False)
     assert (found.blocks_key, found.looks) == (f"runs/{RUN}/blocks_1.json", 1)
-    assert store.items(RUN, "blocks_1.json") == store.items(RUN)
-    run = store.run(RUN)
+    assert store.runs.items(RUN, "blocks_1.json") == store.runs.items(RUN)
+    run = store.runs.find(RUN)
     assert (run.status, run.trials_planned, run.seed) == ("running", 36, 42)
     assert run.expected_seconds > 6 * run.expected_block_seconds
-    stored = store.plan(RUN)
+    stored = store.runs.plan(RUN)
     assert [arm.network.peak_bits_per_second for arm in stored.arms] == [10e9, 10e9]
     assert stored.estimates.bytes_per_node["node-a"].sent > 1e9
 
@@ -72,9 +72,9 @@ def test_a_run_is_recorded_with_its_schedule_and_estimates(plan, store):
 def test_a_run_that_may_stop_is_recorded_with_a_batch_for_each_look(plan, store):
     found = plan({**PLAN, "blocks": {"least": 6, "most": 12}, "pause_seconds": 60})
     assert (found.blocks, found.trials, found.looks) == (12, 72, 3)
-    batches = [store.items(RUN, f"blocks_{number}.json") for number in (1, 2, 3)]
-    assert [item for batch in batches for item in batch] == store.items(RUN)
-    run = store.run(RUN)
+    batches = [store.runs.items(RUN, f"blocks_{number}.json") for number in (1, 2, 3)]
+    assert [item for batch in batches for item in batch] == store.runs.items(RUN)
+    run = store.runs.find(RUN)
     assert (run.blocks, run.next_look, run.pause_seconds) == (12, 6, 60)
     assert run.trials_planned == 36, "a look plans the next ones"
     assert run.expected_seconds > 12 * run.expected_block_seconds + 11 * 60
@@ -82,15 +82,15 @@ def test_a_run_that_may_stop_is_recorded_with_a_batch_for_each_look(plan, store)
 
 def test_planning_again_gives_the_same_schedule_and_keeps_the_start(plan, store):
     plan()
-    before, started = store.items(RUN), store.run(RUN).started_at
+    before, started = store.runs.items(RUN), store.runs.find(RUN).started_at
     plan()
-    assert store.items(RUN) == before
-    assert store.run(RUN).started_at == started
+    assert store.runs.items(RUN) == before
+    assert store.runs.find(RUN).started_at == started
 
 
 def test_a_dry_run_is_recorded_as_such(plan, store):
     assert plan({**PLAN, "dry_run": True}).dry_run is True
-    assert store.run(RUN).status == "dry_run"
+    assert store.runs.find(RUN).status == "dry_run"
 
 
 def test_faults_of_the_plan_and_of_the_nodes_are_told_together(plan, cluster, store):
@@ -98,7 +98,7 @@ def test_faults_of_the_plan_and_of_the_nodes_are_told_together(plan, cluster, st
     with pytest.raises(InvalidPlan) as caught:
         plan({"blocks": 0})
     assert {fault.path for fault in caught.value.faults} == {"blocks", "arms[0]"}
-    assert store.run(RUN) is None
+    assert store.runs.find(RUN) is None
 
 
 def test_nodes_that_are_missing_for_a_reason_eks_knows_are_not_the_users_fault(plan, cluster):
@@ -172,7 +172,7 @@ def test_an_arm_whose_nodes_run_another_system_is_refused_with_its_name(plan, cl
 def test_nodes_whose_taints_the_pods_tolerate_are_used(plan, cluster, store, text):
     tainted(cluster)
     plan(settings=replace(SETTINGS, tolerations=parse_tolerations(text)))
-    assert store.plan(RUN).arms[0].node_names == ("node-a", "node-b")
+    assert store.runs.plan(RUN).arms[0].node_names == ("node-a", "node-b")
 
 
 def test_a_taint_that_only_asks_for_preference_keeps_no_node_out(plan, cluster):
@@ -191,13 +191,13 @@ def test_arms_that_share_a_node_are_refused(plan, cluster):
 def test_a_dry_run_of_a_stack_whose_nodes_come_on_demand_needs_none(plan, cluster, store):
     cluster.nodes = []
     plan({"dry_run": True}, eks=Eks(), settings=replace(SETTINGS, nodes_on_demand=True))
-    assert store.plan(RUN).placeholder_nodes
+    assert store.runs.plan(RUN).placeholder_nodes
 
 
 def test_ena_express_of_an_arm_is_stored(plan, store):
     arms = (replace(SETTINGS.arms[0], ena_express=True), SETTINGS.arms[1])
     plan(settings=replace(SETTINGS, arms=arms))
-    stored = store.plan(RUN)
+    stored = store.runs.plan(RUN)
     assert [arm.ena_express for arm in stored.arms] == [True, False]
 
 
@@ -207,12 +207,12 @@ def test_what_ec2_says_of_the_nodes_is_stored_with_them(plan, store, ec2):
     for name in NODES["baseline"]:
         ec2.place(name, AvailabilityZone="us-east-1b")
     plan()
-    treatment, baseline = store.plan(RUN).arms
+    treatment, baseline = store.runs.plan(RUN).arms
     assert {node.ec2_placement.group for node in treatment.nodes} == {"together"}
     assert {node.ec2_placement.strategy for node in treatment.nodes} == {"cluster"}
     assert {node.ec2_placement.group for node in baseline.nodes} == {None}
     assert {node.zone for node in baseline.nodes} == {"us-east-1b"}
-    guards = {guard.guard: guard for guard in store.plan(RUN).estimates.guards}
+    guards = {guard.guard: guard for guard in store.runs.plan(RUN).estimates.guards}
     assert not guards["placements"].would_trip
     assert guards["zones"].would_trip
 
@@ -227,12 +227,12 @@ def test_arms_that_are_not_what_they_claim_are_refused_together(plan, store, ec2
     assert [fault.path for fault in caught.value.faults] == ["arms[0]", "arms[1]"]
     assert "node-a and node-b" in str(caught.value)
     assert "node group ng-1" in str(caught.value)
-    assert store.run(RUN) is None
+    assert store.runs.find(RUN) is None
 
 
 def test_where_ec2_says_nothing_a_run_goes_on_and_a_guard_tells(plan, store):
     plan()
-    guards = {guard.guard: guard for guard in store.plan(RUN).estimates.guards}
+    guards = {guard.guard: guard for guard in store.runs.plan(RUN).estimates.guards}
     assert guards["placements"].would_trip
     assert guards["topology"].text == "EC2 did not answer for 4 nodes"
 
@@ -246,10 +246,10 @@ def test_a_type_that_ec2_does_not_know_leaves_its_arm_without_bandwidth_and_a_gu
 ):
     cluster.nodes[position]["metadata"]["labels"][TYPE] = "c99.mega"
     plan()
-    treatment, baseline = store.plan(RUN).arms
+    treatment, baseline = store.runs.plan(RUN).arms
     assert treatment.network.peak_bits_per_second is None
     assert baseline.network.peak_bits_per_second == 10e9
-    guards = {guard.guard: guard for guard in store.plan(RUN).estimates.guards}
+    guards = {guard.guard: guard for guard in store.runs.plan(RUN).estimates.guards}
     assert guards["unknown_types"].would_trip
     assert "c99.mega" in guards["unknown_types"].text
     assert "c5.large" not in guards["unknown_types"].text
@@ -280,7 +280,7 @@ def test_pairs_across_zones_need_nodes_in_several(plan, store, ec2):
         plan({**PLAN, "arms": ["treatment", far]})
     ec2.place("node-d", AvailabilityZone="us-east-1b")
     plan({**PLAN, "arms": ["treatment", far]})
-    stored = store.plan(RUN)
+    stored = store.runs.plan(RUN)
     assert [arm.pairs for arm in stored.arms] == ["any", "across-zones"]
     assert any("between zones" in line for line in stored.estimates.cost.summary)
 
@@ -289,8 +289,8 @@ def test_a_network_scale_is_noted_and_lowers_the_ceilings(plan, cluster, store):
     for found in cluster.nodes:
         found["metadata"]["labels"]["rackrate.dev/network-scale"] = "0.1"
     plan()
-    assert store.run(RUN).lab_scale == 0.1
-    used = store.plan(RUN).estimates.bytes_per_node
+    assert store.runs.find(RUN).lab_scale == 0.1
+    used = store.runs.plan(RUN).estimates.bytes_per_node
     # 2 s at 1 Gbit/s for each throughput test of the treatment arm, in three of six blocks. The
     # node whose name sorts first also sends 1 s of warm-up.
     assert used["node-a"] == Traffic(sent=1_625_000_000, received=1_500_000_000)
@@ -298,7 +298,7 @@ def test_a_network_scale_is_noted_and_lowers_the_ceilings(plan, cluster, store):
 
 def test_arms_are_stored_with_their_nodes_and_networks(plan, store):
     plan({"arms": ["treatment", HOST, "baseline"]})
-    stored = store.plan(RUN)
+    stored = store.runs.plan(RUN)
     assert [
         (a.name, a.stack_arm, a.client_network, a.server_network, a.placement) for a in stored.arms
     ] == [
@@ -308,14 +308,14 @@ def test_arms_are_stored_with_their_nodes_and_networks(plan, store):
     ]
     assert stored.arms[1].node_names == ("node-a", "node-b")
     assert stored.plan.to_json()["arms"] == ["treatment", HOST, "baseline"]
-    pairs = [pair for item in block_items(store.items(RUN)) for pair in item.pairs]
+    pairs = [pair for item in block_items(store.runs.items(RUN)) for pair in item.pairs]
     networks = {(pair.arm, pair.client_network, pair.server_network) for pair in pairs}
     assert ("host-to-pod", "host", "pod") in networks
 
 
 def test_the_plan_tells_what_will_be_compared_before_it_is(plan, store):
     plan({})
-    metrics = store.plan(RUN).metrics
+    metrics = store.runs.plan(RUN).metrics
     assert [(each.test, each.metric, each.better) for each in metrics] == [
         ("requests", "latency", "lower"),
         ("requests", "latency_p99", "lower"),
@@ -329,16 +329,16 @@ def test_the_plan_tells_what_will_be_compared_before_it_is(plan, store):
 def test_a_stack_without_host_networking_refuses_it(plan, store):
     with pytest.raises(InvalidPlan, match=r"arms\[1\]\.client_network: .*HostNetwork=true"):
         plan({"arms": ["baseline", HOST]}, settings=SETTINGS)
-    assert store.run(RUN) is None
+    assert store.runs.find(RUN) is None
 
 
 def test_a_warm_up_has_a_schedule_of_its_own_and_is_none_of_the_trials(plan, store):
     found = plan({"blocks": 2})
     assert (found.warm_up, found.warm_up_key) == (True, f"runs/{RUN}/warm_up.json")
-    items = store.items(RUN, "warm_up.json")
+    items = store.runs.items(RUN, "warm_up.json")
     assert [item.kind for item in items] == ["block", "makeup"]
     assert items[0].block == 0
-    assert found.trials == store.run(RUN).trials_planned == 2 * 4 * 2
+    assert found.trials == store.runs.find(RUN).trials_planned == 2 * 4 * 2
 
 
 def test_without_a_warm_up_none_is_stored(plan, store, s3):
@@ -351,7 +351,7 @@ def test_without_a_warm_up_none_is_stored(plan, store, s3):
 
 def test_a_person_reads_the_estimate_in_the_executions_output(plan, store):
     found = plan({"dry_run": True}).estimate
-    stored = store.plan(RUN).estimates
+    stored = store.runs.plan(RUN).estimates
     assert found.seconds == stored.seconds > 6 * 25
     assert (found.trials, found.at_least.trials) == (96, 48)
     assert 0 < found.at_least.usd < found.usd
@@ -373,7 +373,7 @@ def test_a_cost_of_which_no_price_is_known_is_none_and_not_nothing():
 def test_a_run_can_be_compared_with_an_earlier_one_that_ended_well(plan, earlier, store, status):
     earlier({"blocks": 3}, status)
     plan({"compare_with": "before"})
-    assert store.plan(RUN).plan.compare_with == ("before",)
+    assert store.runs.plan(RUN).plan.compare_with == ("before",)
 
 
 def test_a_run_that_is_not_there_is_named(plan):
@@ -414,14 +414,14 @@ def named(store, name, *run_ids):
     """Set a named baseline as the command line does."""
     item = {key: {"S": text} for key, text in (("pk", f"baseline#{name}"), ("sk", "baseline"))}
     item["run_ids"] = {"L": [{"S": run_id} for run_id in run_ids]}
-    store._dynamodb.put_item(TableName="results", Item=item)
+    store.table.client.put_item(TableName="results", Item=item)
 
 
 def test_a_baseline_stands_for_its_run_and_the_stored_plan_has_both(plan, earlier, store):
     earlier({})
     named(store, "last-good", "before")
     plan({"compare_with": "last-good"})
-    stored = store.plan(RUN)
+    stored = store.runs.plan(RUN)
     assert stored.plan.compare_with == ("before",), "the name may be another run's tomorrow"
     assert stored.compare_with_baseline == "last-good"
 
@@ -430,7 +430,7 @@ def test_a_run_comes_before_a_baseline_of_the_same_name(plan, earlier, store):
     earlier({})
     named(store, "before", "nowhere")
     plan({"compare_with": "before"})
-    stored = store.plan(RUN)
+    stored = store.runs.plan(RUN)
     assert (stored.plan.compare_with, stored.compare_with_baseline) == (("before",), None)
 
 
@@ -446,16 +446,16 @@ def test_a_baseline_of_several_runs_stands_for_all_of_them(plan, earlier, store)
         earlier({}, run_id=run_id)
     named(store, "main", *runs)
     plan({"compare_with": "main"})
-    stored = store.plan(RUN)
+    stored = store.runs.plan(RUN)
     assert (stored.plan.compare_with, stored.compare_with_baseline) == (runs, "main")
 
 
 def test_a_baseline_of_an_earlier_version_stands_for_its_one_run(plan, earlier, store):
     earlier({})
     item = {"pk": "baseline#old", "sk": "baseline", "name": "old", "run_id": "before"}
-    store._dynamodb.put_item(TableName="results", Item={k: {"S": v} for k, v in item.items()})
+    store.table.client.put_item(TableName="results", Item={k: {"S": v} for k, v in item.items()})
     plan({"compare_with": "old"})
-    assert store.plan(RUN).plan.compare_with == ("before",)
+    assert store.runs.plan(RUN).plan.compare_with == ("before",)
 
 
 def test_runs_and_baselines_may_be_named_together(plan, earlier, store):
@@ -463,7 +463,7 @@ def test_runs_and_baselines_may_be_named_together(plan, earlier, store):
         earlier({}, run_id=run_id)
     named(store, "two", "r1", "r2")
     plan({"compare_with": ["two", "r3"]})
-    stored = store.plan(RUN)
+    stored = store.runs.plan(RUN)
     assert stored.plan.compare_with == ("r1", "r2", "r3")
     assert stored.compare_with_baseline is None, "it stood for some of them only"
 
@@ -519,7 +519,7 @@ def aws_node(image="602401143452.dkr.ecr.us-east-1.amazonaws.com/amazon-k8s-cni:
 
 
 def cnis(store):
-    return {node.cni for arm in store.plan(RUN).arms for node in arm.nodes}
+    return {node.cni for arm in store.runs.plan(RUN).arms for node in arm.nodes}
 
 
 def test_the_cni_is_among_the_facts_of_every_node(plan, cluster, store):
@@ -533,9 +533,9 @@ def test_a_plan_with_a_test_of_dns_tells_where_the_clusters_dns_answers(plan, cl
     path = "/api/v1/namespaces/kube-system/endpoints/kube-dns"
     cluster.objects[path] = {"subsets": [{"addresses": addresses}]}
     plan({"tests": ["dns"]})
-    assert store.plan(RUN).dns_nodes == ("node-1", "node-2")
+    assert store.runs.plan(RUN).dns_nodes == ("node-1", "node-2")
     plan({"tests": ["tcp-1"]})
-    assert store.plan(RUN).dns_nodes is None, "nobody asks it"
+    assert store.runs.plan(RUN).dns_nodes is None, "nobody asks it"
 
 
 def test_a_cluster_with_another_cni_says_nothing_of_it(plan, store):
@@ -574,7 +574,7 @@ def test_a_scale_that_is_none_crashes_no_plan_and_scales_nothing(plan, cluster, 
     for node in cluster.nodes:
         node["metadata"]["labels"][NETWORK_SCALE_LABEL] = scale
     plan()
-    assert store.run(RUN).lab_scale is None
+    assert store.runs.find(RUN).lab_scale is None
 
 
 def on_volumes(name):
@@ -600,7 +600,7 @@ def test_a_storage_class_that_the_cluster_lacks_is_told_with_those_that_it_has(
     (fault,) = caught.value.faults
     assert fault.path == "tests[0].storage.storage_class"
     assert "gp3 or io2" in fault.remedy
-    assert store.run(RUN) is None
+    assert store.runs.find(RUN) is None
     assert plan(on_volumes("io2")).trials > 0
 
 

@@ -116,7 +116,7 @@ def test_a_repeated_invocation_starts_no_second_run(runner):
 def test_an_invocation_repeated_after_the_end_answers_at_once(runner):
     with listener() as (url, told):
         run_id = start(runner, url)
-        runner.store.finish_run(run_id, "succeeded", conclusion="All is well.")
+        runner.store.runs.finish(run_id, "succeeded", conclusion="All is well.")
         end(runner, run_id, "SUCCEEDED")
         answer = serve(runner, url=url)
     assert len(told) == 1
@@ -126,7 +126,7 @@ def test_an_invocation_repeated_after_the_end_answers_at_once(runner):
 def test_a_run_that_succeeded_creates_the_resource_with_its_conclusion(runner):
     with listener() as (url, told):
         run_id = start(runner, url)
-        runner.store.finish_run(run_id, "succeeded", conclusion="treatment is better.")
+        runner.store.runs.finish(run_id, "succeeded", conclusion="treatment is better.")
         assert end(runner, run_id, "SUCCEEDED") == {"answered": True}
     answer = only(told)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", run_id)
@@ -255,7 +255,7 @@ def test_a_start_that_fails_leaves_no_request_behind(runner, monkeypatch):
 
 def test_an_update_runs_again_only_for_another_plan(runner):
     before = run_id_of({"blocks": 2}, "earlier")
-    runner.store.finish_run(before, "succeeded", conclusion="As before.")
+    runner.store.runs.finish(before, "succeeded", conclusion="As before.")
     same = serve(runner, "Update", '{ "blocks":2 }', PhysicalResourceId=before)
     assert (same.physical_id, same.data["Conclusion"]) == (before, "As before.")
     assert runner.states.executions == {}

@@ -43,7 +43,7 @@ def outcome(resources, run_id, after):
     twice(lambda: plan(TWO_BLOCKS, resources, run_id=run_id, execution_arn=arn))
     assert twice(lambda: take_lease(run_id, resources)).taken
     twice(lambda: deploy(run_id, arn, resources))
-    for item in store.items(run_id):
+    for item in store.runs.items(run_id):
         launched = twice(lambda item=item: launch(run_id, item, resources))
         if launched.pods:
             known = {"attempt": launched.attempt, "deadline": launched.deadline}
@@ -64,17 +64,20 @@ def outcome(resources, run_id, after):
             report_key=reported.report_key,
         )
     )
-    run, analysis = store.run(run_id), store.find(run_id, "analysis.json", Analysis)
+    run, analysis = (
+        store.runs.find(run_id),
+        store.runs.find_document(run_id, "analysis.json", Analysis),
+    )
     return {
         "status": (run.status, finished.output.status, run.conclusion),
         "counts": (run.trials_measured, run.trials_failed),
-        "items": store.items(run_id),
+        "items": store.runs.items(run_id),
         "trials": {
             key: (trial.status, trial.attempt, trial.values)
-            for key, trial in store.trials(run_id).items()
+            for key, trial in store.trials.of(run_id).items()
         },
         "verdicts": analysis.verdicts,
-        "leases": store.leases(),
+        "leases": store.leases.valid(),
         "left": list(resources.cluster.objects),
     }
 
@@ -95,7 +98,7 @@ def settings():
 def test_a_step_of_a_campaign_is_judged_once_and_gets_into_its_series(resources, cluster, after):
     cluster.nodes = []
     owned = resources.but(eks=NodeGroups(cluster), step_functions=Executions())
-    store, campaigns = owned.store, owned.campaigns
+    store, campaigns = owned.store, owned.store.campaigns
     asked = {"plan": PLAN, "draws": 3, "series": "nightly"}
     plan_campaign(asked, owned, campaign_id=CAMPAIGN, execution_arn=CAMPAIGN_ARN)
     assert take_campaign_lease(CAMPAIGN, owned).taken

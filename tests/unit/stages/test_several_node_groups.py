@@ -97,7 +97,7 @@ class TestIdle:
         eks.sizes = sizes
         eks.held = True
         assert self.wake(resources).ready is False
-        assert store.run("mine").phase == "waking nodes, 12 of 14 Ready"
+        assert store.runs.find("mine").phase == "waking nodes, 12 of 14 Ready"
 
     def test_every_group_is_put_to_rest(self, resources, eks):
         self.wake(resources)
@@ -160,7 +160,7 @@ class TestCampaigns:
 
 def test_a_plan_names_all_groups_of_an_arm_and_each_nodes_own(plan, store):
     plan(PLAN)
-    treatment = store.plan("run-1").arms[0]
+    treatment = store.runs.plan("run-1").arms[0]
     assert treatment.node_groups == ARMS[0].node_groups
     assert len(treatment.nodes) == 7
     assert {node.node_group for node in treatment.nodes} == set(ARMS[0].node_groups)

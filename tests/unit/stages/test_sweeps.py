@@ -67,7 +67,7 @@ def run(resources, store):
         plan(judged.plan, resources, run_id=run_id, execution_arn=arn)
         assert take_lease(run_id, resources).taken
         deploy(run_id, arn, resources)
-        for item in store.items(run_id):
+        for item in store.runs.items(run_id):
             launched = launch(run_id, item, resources)
             if launched.pods:
                 collect(
@@ -100,7 +100,7 @@ class TestVpcCni:
     @pytest.fixture
     def results(self, swept, resources, store):
         report_campaign(CAMPAIGN, resources, failure=None)
-        return resources.campaigns.find(CAMPAIGN, "campaign.json", CampaignResults)
+        return resources.store.campaigns.find_document(CAMPAIGN, "campaign.json", CampaignResults)
 
     def test_every_value_has_its_runs_and_each_is_made_with_its_version(self, swept, results):
         assert sorted(swept) == [OLD, OLD, NEW, NEW]
@@ -140,14 +140,14 @@ def test_what_a_step_changed_is_put_back(begin, resources, eks):
     while not restore(CAMPAIGN, resources).done:
         eks.end("vpc-cni")
     assert eks.addons["vpc-cni"]["addonVersion"] == OLD
-    assert resources.campaigns.get(CAMPAIGN).changed is None
+    assert resources.store.campaigns.get(CAMPAIGN).changed is None
 
 
 def test_what_limits_a_step_is_refused_before_the_first(begin, eks, store, resources):
     with pytest.raises(InvalidCampaign, match=r"sweep.vpc_cni\[1\]: EKS does not offer v9"):
         begin(sweep={"vpc_cni": [OLD, "v9.9.9-eksbuild.1"]})
     assert eks.updates == {}
-    assert resources.campaigns.campaign(CAMPAIGN) is None
+    assert resources.store.campaigns.find(CAMPAIGN) is None
 
 
 def test_a_stack_that_did_not_make_the_cluster_is_told_to_pool(begin, resources):

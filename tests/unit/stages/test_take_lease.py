@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackrate.errors import NodesBusy
+from rackrate.executions.model import Lease
 from rackrate.results.build import RunFailure
 from rackrate.stages import take_lease as leasing
 from rackrate.stages.await_servers import await_servers
@@ -26,7 +27,7 @@ from rackrate.stages.take_lease import (
     take_lease,
 )
 from rackrate.stages.teardown import is_overdue, sweep, teardown_stopped
-from rackrate.store import Lease, later, now, seconds_between
+from rackrate.times import later, now, seconds_between
 from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN, Eks, States
 
 OTHER = "run-2"
@@ -49,25 +50,25 @@ def two(plan, take):
 
 def let_pass(monkeypatch, seconds):
     """Let the next calls run so many seconds later."""
-    monkeypatch.setattr("rackrate.store.now", lambda: later(now(), seconds))
+    monkeypatch.setattr("rackrate.executions.leases.now", lambda: later(now(), seconds))
     monkeypatch.setattr(leasing, "now", lambda: later(now(), seconds))
 
 
 def test_a_run_waits_and_says_for_which_run_until_that_one_has_ended(two, take, store, resources):
     first = take(OTHER)
     assert (first.taken, first.waited, first.wait_seconds) == (False, True, 3)
-    assert store.run(OTHER).phase == (
+    assert store.runs.find(OTHER).phase == (
         "waiting for run-1, which holds the nodes of treatment and baseline"
     )
     finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
     assert take(OTHER) == Leased(taken=True, waited=True, wait_seconds=0)
-    assert store.run(OTHER).leased_at >= store.run(RUN).finished_at
+    assert store.runs.find(OTHER).leased_at >= store.runs.find(RUN).finished_at
 
 
 def test_taking_the_nodes_again_is_harmless(two, take, store):
-    before = store.run(RUN).leased_at
+    before = store.runs.find(RUN).leased_at
     assert take() == TAKEN
-    assert store.run(RUN).leased_at == before
+    assert store.runs.find(RUN).leased_at == before
 
 
 def test_a_plan_may_refuse_to_wait_and_names_the_holder_its_end_and_the_remedy(plan, take, store):
@@ -77,7 +78,7 @@ def test_a_plan_may_refuse_to_wait_and_names_the_holder_its_end_and_the_remedy(p
     with pytest.raises(NodesBusy) as caught:
         take(OTHER)
     told = str(caught.value)
-    holder = store.run(RUN)
+    holder = store.runs.find(RUN)
     end = later(holder.started_at, holder.expected_seconds)
     assert told.startswith(
         f"run-1 holds the nodes of treatment and baseline and should end at {end[:19]}Z;"
@@ -87,7 +88,7 @@ def test_a_plan_may_refuse_to_wait_and_names_the_holder_its_end_and_the_remedy(p
 
 def test_a_run_does_not_wait_for_ever(two, take, store):
     take(OTHER)
-    store.update_run(OTHER, waiting_since=later(now(), -PATIENCE_SECONDS - 60))
+    store.runs.update(OTHER, waiting_since=later(now(), -PATIENCE_SECONDS - 60))
     with pytest.raises(NodesBusy, match=r"run-1 holds .*this run has waited 12 h 01 min"):
         take(OTHER)
 
@@ -95,39 +96,39 @@ def test_a_run_does_not_wait_for_ever(two, take, store):
 def test_the_longer_a_run_has_waited_the_more_rarely_it_asks(two, take, store):
     waits = []
     for waited in (0, 60, 300, 3600, PATIENCE_SECONDS - 60):
-        store.update_run(OTHER, waiting_since=later(now(), -waited))
+        store.runs.update(OTHER, waiting_since=later(now(), -waited))
         waits.append(take(OTHER).wait_seconds)
     assert waits == [3, 6, 30, 60, 60]
 
 
 def test_a_run_that_waits_is_expected_to_end_after_its_holder_and_is_not_overdue(two, take, store):
-    alone = store.run(OTHER).expected_seconds
+    alone = store.runs.find(OTHER).expected_seconds
     take(OTHER)
-    holder, waiting = store.run(RUN), store.run(OTHER)
+    holder, waiting = store.runs.find(RUN), store.runs.find(OTHER)
     left = holder.expected_seconds - seconds_between(holder.started_at, now())
     assert waiting.expected_seconds == pytest.approx(left + alone, abs=2)
-    store.update_run(OTHER, started_at=later(now(), -PATIENCE_SECONDS))
+    store.runs.update(OTHER, started_at=later(now(), -PATIENCE_SECONDS))
     take(OTHER)
-    assert not is_overdue(store.run(OTHER))
+    assert not is_overdue(store.runs.find(OTHER))
 
 
 def test_runs_on_different_nodes_go_on_at_the_same_time(plan, take, store, resources):
     held = lease_of("elsewhere")
-    assert store.hold_nodes(["third"], held) is None
+    assert store.leases.hold(["third"], held) is None
     plan()
     assert take() == TAKEN
     finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
-    assert store.hold_nodes(["third"], held, renew=True) is None
+    assert store.leases.hold(["third"], held, renew=True) is None
 
 
 def test_a_run_takes_all_its_nodes_or_none(plan, take, store):
-    store.hold_nodes(["baseline"], lease_of("elsewhere"))
+    store.leases.hold(["baseline"], lease_of("elsewhere"))
     plan()
     assert not take().taken
-    assert store.run(RUN).phase == "waiting for elsewhere, which holds the nodes of baseline"
-    assert store.hold_nodes(["treatment"], lease_of("third")) is None
+    assert store.runs.find(RUN).phase == "waiting for elsewhere, which holds the nodes of baseline"
+    assert store.leases.hold(["treatment"], lease_of("third")) is None
     take()
-    assert store.run(RUN).phase == (
+    assert store.runs.find(RUN).phase == (
         "waiting for elsewhere, which holds the nodes of baseline, and third, which holds the"
         " nodes of treatment"
     )
@@ -158,7 +159,7 @@ class TestGivingBack:
         self, plan, take, monkeypatch, store
     ):
         plan()
-        store.hold_nodes(["baseline"], lease_of("nobody-knows"))
+        store.leases.hold(["baseline"], lease_of("nobody-knows"))
         let_pass(monkeypatch, 50)
         assert not take().taken
         let_pass(monkeypatch, 70)
@@ -174,7 +175,7 @@ class TestGivingBack:
         assert take_lease(OTHER, ended).taken
 
     def test_a_run_whose_end_is_recorded_loses_them_at_once(self, two, store, resources):
-        store.finish_run(RUN, "aborted")
+        store.runs.finish(RUN, "aborted")
         assert take_lease(OTHER, resources.but(step_functions=States("ABORTED"))).taken
 
     @pytest.mark.parametrize("status", ["RUNNING", "PENDING_REDRIVE"])
@@ -190,7 +191,7 @@ class TestGivingBack:
         assert take().taken
 
     def test_a_run_that_was_redriven_keeps_them(self, two, take, store):
-        store.finish_run(RUN, "failed")
+        store.runs.finish(RUN, "failed")
         assert not take(OTHER).taken
 
     def test_of_a_run_that_step_functions_does_not_tell_nothing_is_taken(self, two, resources):
@@ -201,10 +202,10 @@ class TestGivingBack:
         assert not take_lease(OTHER, resources.but(step_functions=Refusing())).taken
 
     def test_a_lease_that_was_renewed_meanwhile_is_not_ended(self, two, store, take):
-        before = store.leases()
-        store.hold_nodes(["baseline"], lease_of(RUN), renew=True)
-        store.end_leases(before)
-        assert store.leases().keys() == before.keys()
+        before = store.leases.valid()
+        store.leases.hold(["baseline"], lease_of(RUN), renew=True)
+        store.leases.end(before)
+        assert store.leases.valid().keys() == before.keys()
 
     def test_a_run_that_is_stopped_while_it_waits_gives_nothing_back(
         self, two, plan, take, resources
@@ -224,7 +225,7 @@ class TestGivingBack:
             assert take_lease(OTHER, resources.but(step_functions=States("ABORTED"))).taken
         finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
         take(OTHER)
-        assert store.hold_nodes(["baseline"], lease_of(RUN))["baseline"].run_id == OTHER
+        assert store.leases.hold(["baseline"], lease_of(RUN))["baseline"].run_id == OTHER
 
     def test_an_execution_that_is_stopped_while_it_takes_its_nodes_does_not_keep_them(
         self, plan, take, store, resources
@@ -259,7 +260,7 @@ def test_of_many_that_ask_at_once_for_a_dead_runs_nodes_one_takes_all_of_them(
     with ThreadPoolExecutor(len(runs)) as pool:
         taken = [run for run, won in zip(runs, pool.map(ask, runs), strict=True) if won]
     assert len(taken) == 1
-    assert {lease.run_id for lease in store.leases().values()} == set(taken)
+    assert {lease.run_id for lease in store.leases.valid().values()} == set(taken)
 
 
 def lease_of(run_id, kind="run"):
@@ -277,7 +278,7 @@ class TestRenewal:
         return items
 
     def expiry(self, store):
-        return store.hold_nodes(["baseline"], lease_of("nobody"))["baseline"].expires_at
+        return store.leases.hold(["baseline"], lease_of("nobody"))["baseline"].expires_at
 
     def test_waiting_for_servers_renews_it(self, items, store, monkeypatch, resources):
         before = self.expiry(store)
@@ -318,9 +319,9 @@ class TestRenewal:
 
 
 def test_no_lease_is_among_the_runs_or_the_trials(two, store):
-    assert {run.run_id for run in store.running_runs()} == {RUN, OTHER}
-    assert store.run("nodes") is None
-    assert store.trials(RUN) == {}
+    assert {run.id for run in store.runs.running()} == {RUN, OTHER}
+    assert store.runs.find("nodes") is None
+    assert store.trials.of(RUN) == {}
 
 
 RUNS = ("a", "b", "c")
@@ -335,15 +336,15 @@ STEPS = st.lists(
 def test_an_arm_has_at_most_one_holder_whatever_the_order_of_calls(store, steps):
     """Against a model: a dictionary of arms."""
     for run in RUNS:
-        store.give_back_nodes("run", run)
+        store.leases.give_back("run", run)
     model: dict[str, str] = {}
     for step, run, arms in steps:
         if step == "give back":
-            store.give_back_nodes("run", run)
+            store.leases.give_back("run", run)
             model = {arm: holder for arm, holder in model.items() if holder != run}
             continue
         renew = step == "renew"
-        refused = store.hold_nodes(sorted(arms), lease_of(run), renew=renew)
+        refused = store.leases.hold(sorted(arms), lease_of(run), renew=renew)
         others = {arm: model[arm] for arm in arms if model.get(arm, run) != run}
         held = all(arm in model for arm in arms)
         if others or (renew and not held):

@@ -13,7 +13,7 @@ from rackrate.results.build import RunFailure
 from rackrate.stages import teardown as teardown_stage
 from rackrate.stages.finish import finish
 from rackrate.stages.teardown import TornDown, stop_runs, sweep, teardown, teardown_stopped
-from rackrate.store import later, now
+from rackrate.times import later, now
 from tests.unit.given import Given
 from tests.unit.stages.campaigns import Executions
 from tests.unit.stages.runs import ARN, PODS, RUN, States
@@ -97,7 +97,7 @@ def test_a_stopped_execution_is_cleaned_up_and_recorded(
     done = teardown_stopped(stopped(status), resources)
     assert [end.status for end in done.ended] == [expected]
     assert cluster.objects == {}
-    assert store.run(RUN).status == expected
+    assert store.runs.find(RUN).status == expected
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_stopped_execution_is_cleaned_up_and_recorded(
 def test_a_stop_is_told_as_a_stop(deploy, store, resources, error, cause, words):
     deploy()
     teardown_stopped({**stopped("ABORTED"), "error": error, "cause": cause}, resources)
-    said = store.run(RUN).cause
+    said = store.runs.find(RUN).cause
     assert words in said
     assert "fail" not in said and "again" not in said and "log group" not in said
 
@@ -122,7 +122,7 @@ def test_an_event_of_an_end_before_a_redrive_ends_nothing(deploy, cluster, store
     done = teardown_stopped(stopped("ABORTED"), resources.but(step_functions=States("RUNNING")))
     assert (done.runs, done.ended) == ((), ())
     assert cluster.objects == before
-    assert store.run(RUN).is_running
+    assert store.runs.find(RUN).is_running
 
 
 @pytest.mark.parametrize("asked", [{"run": "a", "with": "b"}, None, "a"])
@@ -131,14 +131,14 @@ def test_a_comparison_that_ended_badly_is_no_run(store, status, asked):
     detail = {**stopped(status), "input": json.dumps({"compare": asked})}
     done = teardown_stopped(detail, Given(store=store))  # without cluster and EKS
     assert (done.runs, done.ended) == ((), ())
-    assert store.run(RUN) is None
+    assert store.runs.find(RUN) is None
 
 
 @pytest.mark.parametrize("text", [None, "{}", "[]", "null", '"compare"'])
 def test_any_other_input_is_a_runs(deploy, store, text, resources):
     deploy()
     teardown_stopped({**stopped("ABORTED"), "input": text}, resources)
-    assert store.run(RUN).status == "aborted"
+    assert store.runs.find(RUN).status == "aborted"
 
 
 def test_what_the_machine_wrote_itself_stays(deploy, store, resources):
@@ -147,7 +147,7 @@ def test_what_the_machine_wrote_itself_stays(deploy, store, resources):
     finish(RUN, resources, execution_arn=ARN, failure=failure, report_key=None)
     done = teardown_stopped(stopped("FAILED"), resources)
     assert [end.seconds for end in done.ended] == [None], "it must not count twice"
-    assert store.run(RUN).error == "TrialsLost"
+    assert store.runs.find(RUN).error == "TrialsLost"
 
 
 def test_the_sweep_leaves_running_executions_alone(deploy, cluster, sweep_when):
@@ -164,13 +164,13 @@ def test_the_sweep_removes_and_records_what_was_stopped(deploy, cluster, store, 
     assert found.runs == (RUN,)
     assert [end.status for end in found.ended] == ["aborted"]
     assert cluster.objects == {}
-    assert store.run(RUN).status == "aborted"
+    assert store.runs.find(RUN).status == "aborted"
 
 
 def test_the_sweep_ends_records_that_have_no_owner_any_more(plan, store, sweep_when):
     plan()
     sweep_when("TIMED_OUT")
-    assert store.run(RUN).status == "timed_out"
+    assert store.runs.find(RUN).status == "timed_out"
 
 
 @pytest.mark.parametrize("notes", [None, {}, {manifests.RUN_ID: "odd"}])
@@ -210,7 +210,7 @@ def test_an_owner_cannot_give_a_running_run_another_execution(deploy, cluster, s
     forged["metadata"]["name"] = "zz-forged"
     cluster.create("/api/v1/namespaces/rackrate/configmaps", forged)
     assert sweep(resources.but(step_functions=Two("RUNNING"))).runs == ()
-    assert store.run(RUN).is_running
+    assert store.runs.find(RUN).is_running
 
 
 class Refusing:
@@ -228,7 +228,10 @@ def test_the_sweep_ends_a_run_whose_execution_is_forgotten(deploy, cluster, stor
     deploy()
     sweep(resources.but(step_functions=Refusing("ExecutionDoesNotExist")))
     assert cluster.objects == {}
-    assert (store.run(RUN).status, store.run(RUN).error) == ("failed", "ExecutionDoesNotExist")
+    assert (store.runs.find(RUN).status, store.runs.find(RUN).error) == (
+        "failed",
+        "ExecutionDoesNotExist",
+    )
 
 
 def test_the_sweep_removes_nothing_while_step_functions_refuses_and_tells_what_is_overdue(
@@ -242,7 +245,7 @@ def test_the_sweep_removes_nothing_while_step_functions_refuses_and_tells_what_i
     monkeypatch.setattr(teardown_stage, "now", lambda: day_later)
     assert sweep(refusing) == TornDown(overdue=(RUN,))
     assert cluster.objects == before
-    assert store.run(RUN).is_running
+    assert store.runs.find(RUN).is_running
 
 
 def test_the_sweep_is_tried_again_when_step_functions_throttles(deploy, resources):
@@ -259,10 +262,10 @@ def test_a_stack_that_is_deleted_stops_its_runs_and_says_why(plan, store):
         ended = stop_runs(Given(store=store, step_functions=executions))
         assert len(ended) == stopped_now, "again is harmless"
     assert executions.stopped == [ARN]
-    run = store.run(RUN)
+    run = store.runs.find(RUN)
     assert (run.status, run.error) == ("aborted", "StackDeleted")
     assert "was stopped" in run.cause and "fails again" not in run.cause
-    assert store.leases() == {}
+    assert store.leases.valid() == {}
 
 
 def test_a_stack_is_deleted_though_step_functions_has_forgotten_its_run(plan, store):
@@ -272,4 +275,4 @@ def test_a_stack_is_deleted_though_step_functions_has_forgotten_its_run(plan, st
         {"Error": {"Code": "ExecutionDoesNotExist", "Message": "gone"}}, "StopExecution"
     )
     stop_runs(Given(store=store, step_functions=executions))
-    assert store.run(RUN).status == "aborted"
+    assert store.runs.find(RUN).status == "aborted"

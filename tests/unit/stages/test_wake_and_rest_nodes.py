@@ -112,7 +112,7 @@ def wake(sleeping, resources):
 def let_pass(store, seconds, run=RUN):
     """Move the run's start `seconds` into the past."""
     began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
-    store.update_run(run, started_at=began.isoformat())
+    store.runs.update(run, started_at=began.isoformat())
 
 
 LOAD_NODES = StackArm("load", "none", False, ("ng-3",), Selector.parse(f"{LABEL}=ng-3"))
@@ -138,17 +138,17 @@ class TestLoadNodes:
         wake({"tests": ["rtt"]}, settings=loaded)
         wake({"tests": ["rtt"]}, settings=loaded)
         assert eks.updates == [("ng-1", 2), ("ng-2", 2)]
-        assert "load" not in store.run(RUN).stack_arms
+        assert "load" not in store.runs.find(RUN).stack_arms
 
     def test_a_workload_wakes_as_many_as_there_are_and_waits_for_them(
         self, wake, sleeping, eks, store, loaded, with_workload
     ):
         wake({"tests": ["rtt"]}, settings=loaded)
         assert eks.updates == [("ng-1", 2), ("ng-2", 2), ("ng-3", 1)]
-        assert store.run(RUN).stack_arms == ("treatment", "baseline", "load")
+        assert store.runs.find(RUN).stack_arms == ("treatment", "baseline", "load")
         boot(sleeping, *GROUPS)
         assert not wake({"tests": ["rtt"]}, settings=loaded).ready
-        assert store.run(RUN).phase == "waking nodes, 4 of 5 Ready"
+        assert store.runs.find(RUN).phase == "waking nodes, 4 of 5 Ready"
         sleeping.nodes.append(node("load-1", "ng-3"))
         assert wake({"tests": ["rtt"]}, settings=loaded).ready
 
@@ -183,7 +183,7 @@ class TestOnDemand:
         assert ask() == Readiness(ready=False, wait_seconds=10)
         found = self.holders(cluster)
         assert len(found) == 6
-        assert store.run(RUN).phase == "asking for nodes, 0 of 6 nodes are Ready"
+        assert store.runs.find(RUN).phase == "asking for nodes, 0 of 6 nodes are Ready"
         for pod in list(found.values())[:5]:
             pod["status"] = {"phase": "Running"}
         assert not ask().ready
@@ -204,7 +204,7 @@ class TestOnDemand:
 
     def test_a_dry_run_asks_for_no_node(self, ask, cluster, store):
         assert ask({"dry_run": True}).ready
-        assert (self.holders(cluster), store.run(RUN)) == ({}, None)
+        assert (self.holders(cluster), store.runs.find(RUN)) == ({}, None)
 
     def test_when_none_come_the_scheduler_and_the_autoscaler_are_quoted(self, ask, cluster, store):
         ask()
@@ -250,7 +250,7 @@ class TestWake:
         with pytest.raises(InvalidPlan):
             wake(raw)
         assert eks.updates == []
-        assert store.run(RUN) is None
+        assert store.runs.find(RUN) is None
 
     def test_a_plan_too_large_for_the_nodes_the_stack_is_to_have_wakes_none(self, wake, eks):
         plan = {"pairing": "mesh", "blocks": 1000}
@@ -261,13 +261,13 @@ class TestWake:
     def test_a_dry_run_wakes_no_node(self, wake, store, eks):
         assert wake({"dry_run": True}) == Readiness(ready=True, wait_seconds=0)
         assert eks.updates == []
-        assert store.run(RUN) is None
+        assert store.runs.find(RUN) is None
 
     def test_the_run_is_on_record_before_nodes_are_asked_for(self, wake, store, eks):
         eks.refusals = [RuntimeError("EKS is down")]
         with pytest.raises(RuntimeError):
             wake()
-        run = store.run(RUN)
+        run = store.runs.find(RUN)
         assert (run.status, run.phase) == ("running", "waking nodes")
         assert run.execution_arn == ARN
 
@@ -282,7 +282,7 @@ class TestWake:
         wake()
         boot(sleeping, "ng-1")
         assert wake().ready is False
-        assert store.run(RUN).phase == "waking nodes, 2 of 4 Ready"
+        assert store.runs.find(RUN).phase == "waking nodes, 2 of 4 Ready"
         boot(sleeping, "ng-2")
         sleeping.nodes[-1]["status"]["conditions"][0]["status"] = "False"
         assert wake().ready is False
@@ -478,7 +478,7 @@ class TestCleaning:
         detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN}
         teardown_stopped(detail, resources.but(step_functions=States(detail["status"])))
         assert eks.desired() == [0, 0]
-        assert store.run(RUN).status == "aborted"
+        assert store.runs.find(RUN).status == "aborted"
 
     def test_a_run_that_ends_badly_leaves_the_nodes_of_another(
         self, wake, sleeping, eks, resources
@@ -506,14 +506,14 @@ class TestCleaning:
         self, wake, sleeping, store, eks, monkeypatch, how, resources
     ):
         wake()
-        before = store.running_runs()
-        monkeypatch.setattr(store, "running_runs", lambda: before)
+        before = store.runs.running()
+        monkeypatch.setattr(store.runs, "running", lambda: before)
         if how == "sweep":
             self.sweep(resources, "ABORTED")
         else:
             detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN}
             teardown_stopped(detail, resources.but(step_functions=States(detail["status"])))
-        assert store.run(RUN).status == "aborted"
+        assert store.runs.find(RUN).status == "aborted"
         assert eks.desired() == [0, 0]
 
     def test_the_sweep_leaves_the_nodes_of_a_run_that_lives(self, wake, sleeping, eks, resources):
@@ -530,7 +530,7 @@ class TestCleaning:
     ):
         wake()
         if expected is not None:
-            store.update_run(RUN, expected_seconds=expected)
+            store.runs.update(RUN, expected_seconds=expected)
         let_pass(store, age)
         assert self.sweep(resources, "RUNNING").overdue == overdue
         assert self.sweep(resources, "SUCCEEDED").overdue == ()
@@ -542,7 +542,7 @@ class TestPlan:
     ):
         found = plan({"dry_run": True, "blocks": 6})
         assert (found.dry_run, found.trials) == (True, 48)
-        stored = store.plan(RUN)
+        stored = store.runs.plan(RUN)
         assert stored.placeholder_nodes is True
         treatment = stored.arms[0]
         assert treatment.node_names == ("treatment-1", "treatment-2")
@@ -554,7 +554,7 @@ class TestPlan:
         wake()
         boot(sleeping, *GROUPS)
         plan({})
-        stored = store.plan(RUN)
+        stored = store.runs.plan(RUN)
         assert stored.placeholder_nodes is False
         assert stored.arms[0].node_names == ("ng-1-1", "ng-1-2")
         assert {node.node_group for node in stored.arms[0].nodes} == {"ng-1"}
@@ -566,8 +566,8 @@ class TestPlan:
         boot(sleeping, *GROUPS)
         let_pass(store, 300)
         plan({})
-        run = store.run(RUN)
-        estimated = store.plan(RUN).estimates.seconds
+        run = store.runs.find(RUN)
+        estimated = store.runs.plan(RUN).estimates.seconds
         assert run.expected_seconds == pytest.approx(estimated + 300, abs=30)
         finish(RUN, resources, execution_arn=ARN, failure=None, report_key=None)
-        assert store.run(RUN).seconds == pytest.approx(300, abs=30)
+        assert store.runs.find(RUN).seconds == pytest.approx(300, abs=30)

@@ -97,11 +97,11 @@ def test_a_workload_has_verdicts_and_results_tell_where_its_load_came_from(
 ):
     deploy({**PLAN, "tests": [ETCD]})
     await_servers(RUN, resources)
-    for item in store.items(RUN):
+    for item in store.runs.items(RUN):
         measure(item)
     assert analyze(RUN, resources, after_failure=False).lost == 0
     report(RUN, resources, failure=None)
-    found = store.find(RUN, "results.json", Results)
+    found = store.runs.find_document(RUN, "results.json", Results)
     assert {verdict.metric for verdict in found.verdicts} == {
         "latency",
         "latency_p99",
@@ -112,7 +112,7 @@ def test_a_workload_has_verdicts_and_results_tell_where_its_load_came_from(
         ("baseline", ("node-l",), "load nodes"),
     ]
     assert found.workloads[0].phases.measure == 2 * 3.0
-    assert b"node-l (load nodes)" in store.find_text(RUN, "report.html")
+    assert b"node-l (load nodes)" in store.runs.find_text(RUN, "report.html")
 
 
 def test_a_page_draws_no_matrix_of_nodes_for_load_from_several_nodes(
@@ -121,12 +121,12 @@ def test_a_page_draws_no_matrix_of_nodes_for_load_from_several_nodes(
     cluster.nodes.append(node("node-m", "ng-3"))
     deploy({**PLAN, "tests": [{**ETCD, "loaders": 2}]})
     await_servers(RUN, resources)
-    for item in store.items(RUN):
+    for item in store.runs.items(RUN):
         measure(item)
     assert {each.client for each in of_etcd(store)} == {"node-l", "node-m"}
     analyze(RUN, resources, after_failure=False)
     report(RUN, resources, failure=None)
-    page = (store.find_text(RUN, "report.html") or b"").decode()
+    page = (store.runs.find_text(RUN, "report.html") or b"").decode()
     assert "node-m" in page
     assert "node by node" not in page
 
@@ -150,7 +150,9 @@ def test_without_load_nodes_the_load_comes_from_nodes_without_a_member(
     ours = resources.but(settings=SETTINGS)
     tests = [{**ETCD, "members": 1}]
     plan({**PLAN, "tests": tests}, settings=ours.settings)
-    found = {(pair.client, pair.server) for i in block_items(store.items(RUN)) for pair in i.pairs}
+    found = {
+        (pair.client, pair.server) for i in block_items(store.runs.items(RUN)) for pair in i.pairs
+    }
     assert found == {("node-b", "node-a"), ("node-d", "node-c")}
 
 
@@ -238,7 +240,7 @@ def test_a_workload_that_ends_while_it_starts_costs_its_arm_alone(
     cluster.on_member = start
     deploy(PLAN)
     assert await_servers(RUN, resources).ready
-    for item in store.items(RUN):
+    for item in store.runs.items(RUN):
         measure(item)
     lost = [trial for trial in trials(store) if not trial.is_measured]
     assert {(trial.test, trial.arm) for trial in lost} == {("etcd", "baseline")}
@@ -253,10 +255,10 @@ def test_a_workload_that_fails_its_warm_up_is_no_link_that_is_down(
 ):
     cluster.on_client = lambda pod: cluster.finish(pod, {"etcd": 1})
     deploy({**PLAN, "tests": [ETCD]})
-    for item in block_items(store.items(RUN, "warm_up.json")):
+    for item in block_items(store.runs.items(RUN, "warm_up.json")):
         measure(item)
     assert check_links(RUN, resources).down == 0
-    assert len(store.run(RUN).warnings) == 2
+    assert len(store.runs.find(RUN).warnings) == 2
 
 
 def test_a_trial_fails_if_a_member_was_killed_while_it_was_measured(
@@ -294,7 +296,7 @@ def test_a_member_that_is_never_ready_is_waited_for_no_longer_than_it_may_take(
     cluster.on_member = start
     deploy(PLAN)
     assert await_servers(RUN, resources).ready
-    found = store.find(RUN, members.NAME, members.WorkloadStarts)
+    found = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
     assert {each.failure is None for of in found.workloads for each in of.members} == {False}
 
 
@@ -328,7 +330,7 @@ def test_a_member_without_its_volume_is_lost_with_what_its_claim_tells(
 def test_how_members_started_is_kept(deploy, store, resources):
     deploy(PLAN)
     assert await_servers(RUN, resources).ready
-    found = store.find(RUN, members.NAME, members.WorkloadStarts)
+    found = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
     assert [(of.test, of.arm, [m.node for m in of.members]) for of in found.workloads] == [
         ("etcd", "treatment", ["node-a", "node-b"]),
         ("etcd", "baseline", ["node-c", "node-d"]),
@@ -374,11 +376,11 @@ class TestCpuOfMembers:
         self.measured(deploy, measure, store)
         analyze(RUN, resources, after_failure=False)
         report(RUN, resources, failure=None)
-        found = store.find(RUN, "results.json", Results).workloads
+        found = store.runs.find_document(RUN, "results.json", Results).workloads
         for each in found:
             assert each.members_cpu_percent == pytest.approx(65)
             assert each.busiest_member_cpu_percent == pytest.approx(90)
-        page = store.find_text(RUN, "report.html").decode()
+        page = store.runs.find_text(RUN, "report.html").decode()
         assert "65 %" in page
         assert "90 %" in page
 
@@ -434,11 +436,11 @@ class TestCpuOfMembers:
         cluster.on_member = fail
         deploy(PLAN)
         assert await_servers(RUN, resources).ready
-        kept = store.find(RUN, members.NAME, members.WorkloadStarts)
+        kept = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
         for each in (each for of in kept.workloads for each in of.members):
             assert (each.started_at, each.ready_at) == (fake_cluster.STARTED, None)
             assert each.failure is None
-        for item in store.items(RUN):
+        for item in store.runs.items(RUN):
             measure(item)
         assert all(trial.is_measured for trial in trials(store))
 

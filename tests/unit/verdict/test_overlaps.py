@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.store import later
+from rackrate.times import later
 from rackrate.verdict.overlaps import OtherRun, Span, overlaps
 from tests.unit.builders import trial
 

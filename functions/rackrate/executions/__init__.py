@@ -1,0 +1,1 @@
+"""Runs and campaigns, as kinds of one execution: their records, objects, leases and trials."""

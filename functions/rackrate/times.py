@@ -1,0 +1,25 @@
+"""Times as they are stored: ISO 8601, UTC, to the millisecond."""
+
+from __future__ import annotations
+
+import datetime
+
+
+def now() -> str:
+    """The current time in ISO 8601, UTC, to the millisecond."""
+    return _iso(datetime.datetime.now(datetime.UTC))
+
+
+def later(start: str, seconds: float) -> str:
+    """The ISO 8601 time so many seconds after another; before it, if they are negative."""
+    return _iso(datetime.datetime.fromisoformat(start) + datetime.timedelta(seconds=seconds))
+
+
+def seconds_between(start: str, end: str) -> float:
+    """Seconds from one ISO 8601 time to another."""
+    parse = datetime.datetime.fromisoformat
+    return (parse(end) - parse(start)).total_seconds()
+
+
+def _iso(time: datetime.datetime) -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
