@@ -14,7 +14,6 @@ from rackrate.stages.finish import Ended
 from rackrate.verdict.model import Verdict
 
 if TYPE_CHECKING:  # few functions need what these import
-    from rackrate.stages.finish_campaign import CampaignEnd
     from rackrate.verdict.answers import Answer
 
 logger = Logger()
@@ -64,15 +63,19 @@ def put_metrics(
 
 
 def put_ends(ended: Iterable[Ended]) -> None:
-    """Count the runs whose end this invocation wrote."""
+    """Count the runs and the campaigns whose end this invocation wrote.
+
+    The metrics are `RunsSucceeded`, `RunsFailed`, `CampaignsSucceeded` and `CampaignsFailed`.
+    """
     for end in ended:
         if end.seconds is None:
             continue
-        if end.status in _GOOD:
-            put_metrics(RunsSucceeded=1)
-        elif end.status in _BAD:
-            put_metrics(RunsFailed=1)
-        put_metrics(MetricUnit.Seconds, RunSeconds=end.seconds)
+        outcome = "Succeeded" if end.status in _GOOD else "Failed" if end.status in _BAD else None
+        if outcome is not None:
+            name = f"{end.kind.capitalize()}s{outcome}"
+            put_metrics(MetricUnit.Count, NO_DIMENSIONS, **{name: 1})
+        if end.kind == "run":
+            put_metrics(MetricUnit.Seconds, RunSeconds=end.seconds)
 
 
 def put_verdicts(verdicts: Iterable[Verdict]) -> None:
@@ -87,17 +90,6 @@ def put_verdicts(verdicts: Iterable[Verdict]) -> None:
             VerdictRatioLow=low,
             VerdictRatioHigh=high,
         )
-
-
-def put_campaign_ends(ended: Iterable[CampaignEnd]) -> None:
-    """Count the campaigns whose end this invocation wrote."""
-    for end in ended:
-        if end.seconds is None:
-            continue
-        if end.status in _GOOD:
-            put_metrics(CampaignsSucceeded=1)
-        elif end.status in _BAD:
-            put_metrics(CampaignsFailed=1)
 
 
 def put_answers(answers: Iterable[Answer]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import logger, put_campaign_ends, resources
+from handlers.context import logger, put_ends, resources
 from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.stages.finish import first_failure
@@ -24,5 +24,5 @@ def handler(event: Json, context: LambdaContext) -> Json:
         report_key=state.get("reported", {}).get("report_key"),
     )
     logger.info("wrote down how the campaign ended", extra=finished.ended.to_json())
-    put_campaign_ends([finished.ended])
+    put_ends([finished.ended])
     return finished.to_json()

@@ -7,11 +7,12 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import logger, put_campaign_ends, resources
+from handlers.context import logger, put_ends, resources
 from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.stack.custom_resource import Answer, serve
-from rackrate.stages.restore import restore, restore_stopped, stop_campaigns, sweep_campaigns
+from rackrate.stages.restore import restore, restore_stopped, sweep_campaigns
+from rackrate.stages.teardown import stop_all
 
 #: The part of the function's time that is reserved for recording how it went.
 _RESERVE_SECONDS = 60
@@ -20,7 +21,7 @@ _RESERVE_SECONDS = 60
 def _serve_request(request: Mapping[str, Any]) -> Answer:
     """Stop what runs when the stack is deleted; do nothing when it is created or updated."""
     if request["RequestType"] == "Delete":
-        put_campaign_ends(stop_campaigns(resources))
+        put_ends(stop_all("campaign", resources))
     return Answer("campaigns")
 
 
@@ -47,5 +48,5 @@ def handler(event: Json, context: LambdaContext) -> Json:
             )
     answer = done.to_json()
     logger.info("cleaned up after campaigns", extra=answer)
-    put_campaign_ends(done.ended)
+    put_ends(done.ended)
     return answer

@@ -12,7 +12,7 @@ from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.stack.custom_resource import Answer, serve
 from rackrate.stages.teardown import (
-    stop_runs,
+    stop_all,
     sweep,
     teardown_of_execution,
     teardown_stopped,
@@ -22,7 +22,7 @@ from rackrate.stages.teardown import (
 def _serve_request(request: Mapping[str, Any]) -> Answer:
     """Stop what runs when the stack is deleted; do nothing when it is created or updated."""
     if request["RequestType"] == "Delete":
-        put_ends(stop_runs(resources))
+        put_ends(stop_all("run", resources))
     return Answer("runs")
 
 

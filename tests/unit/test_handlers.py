@@ -18,7 +18,6 @@ from rackrate.stages.change import Changed
 from rackrate.stages.collect import Collected
 from rackrate.stages.compare import ComparisonOutput
 from rackrate.stages.finish import Finished
-from rackrate.stages.finish_campaign import CampaignFinished
 from rackrate.stages.judge import Judged
 from rackrate.stages.launch import Launched
 from rackrate.stages.look import Looked
@@ -395,7 +394,7 @@ ANSWERS_OF_CAMPAIGNS = {
     "Change": Changed,
     "Report campaign": CampaignReported,
     "Restore": Restored,
-    "Finish campaign": CampaignFinished,
+    "Finish campaign": Finished,
 }
 
 

@@ -15,9 +15,9 @@ from rackrate.executions.model import CampaignRecord, Lease, RunRecord
 from rackrate.measure import manifests
 from rackrate.stages.finish import finish
 from rackrate.stages.plan import plan as plan_run
-from rackrate.stages.restore import stop_campaigns, sweep_campaigns
+from rackrate.stages.restore import sweep_campaigns
 from rackrate.stages.take_lease import take_lease
-from rackrate.stages.teardown import STATUSES, stop_runs, sweep, teardown_stopped
+from rackrate.stages.teardown import STATUSES, stop_all, sweep, teardown_stopped
 from rackrate.table import to_item
 from rackrate.times import later, now
 from rackrate_text.printable import printable
@@ -184,8 +184,8 @@ def test_a_stack_is_deleted_whatever_a_run_or_a_campaign_looks_like(store, write
     write(**running("campaign", "odd-2", kind="draws", **odd))
     write(**running("campaign", "camp", kind="draws"))
     executions = Strict()
-    stop_runs(resources.but(step_functions=executions))
-    stop_campaigns(resources.but(step_functions=executions))
+    stop_all("run", resources.but(step_functions=executions))
+    stop_all("campaign", resources.but(step_functions=executions))
     assert {EXECUTIONS + RUN, EXECUTIONS + "camp"} <= {*executions.stopped}
     assert store.runs.find(RUN).status == resources.store.campaigns.get("camp").status == "aborted"
 

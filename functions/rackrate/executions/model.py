@@ -1,4 +1,4 @@
-"""What is stored of an execution in the table: the records of runs and campaigns, and leases.
+"""What is stored of executions in the table, and their outputs: the types of runs and campaigns.
 
 Pure types. A record is read from an item that an older or a later rackrate wrote, too: unknown
 attributes are ignored, and missing ones have their defaults.
@@ -20,12 +20,14 @@ from rackrate.times import seconds_between
 from rackrate.verdict.enough import Stopped
 
 __all__ = [
+    "CampaignOutput",
     "CampaignRecord",
     "CampaignStep",
     "ChangeTimes",
     "ExecutionRecord",
     "Kind",
     "Lease",
+    "RunOutput",
     "RunRecord",
     "Series",
     "Status",
@@ -198,6 +200,37 @@ class CampaignStep(Step):
     def as_result(self) -> Step:
         """The step as in campaign.json."""
         return Step.from_fields(self)
+
+
+class RunOutput(Document):
+    """The execution's output, which people read in the console."""
+
+    status: str
+    conclusion: str
+    verdicts: tuple[str, ...]
+    """A line each."""
+    report: str | None
+    """A link to the page."""
+    report_valid: str | None
+    """How long the link holds, in words."""
+    dashboard: str | None
+    results: str
+    """Where the run's objects are."""
+
+
+class CampaignOutput(Document):
+    """The execution's output, which people read in the console."""
+
+    status: str
+    conclusion: str
+    answers: tuple[str, ...]
+    """A line each."""
+    report: str | None
+    """A link to the page."""
+    report_valid: str | None
+    """How long the link holds, in words."""
+    results: str
+    """Where the campaign's objects are."""
 
 
 class Series(Document):

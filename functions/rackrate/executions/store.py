@@ -9,6 +9,7 @@ from botocore.config import Config
 from rackrate import aws
 from rackrate.executions.campaigns import Campaigns
 from rackrate.executions.leases import Leases
+from rackrate.executions.model import Kind
 from rackrate.executions.objects import Objects
 from rackrate.executions.runs import Runs
 from rackrate.executions.trials import Trials
@@ -42,6 +43,10 @@ class Store:
         self.campaigns = Campaigns(self.table, self.objects)
         self.trials = Trials(self.table, self.objects)
         self.leases = Leases(self.table)
+
+    def of(self, kind: Kind) -> Runs | Campaigns:
+        """The executions of a kind."""
+        return self.runs if kind == "run" else self.campaigns
 
     def evidence(
         self,

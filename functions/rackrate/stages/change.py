@@ -14,7 +14,7 @@ from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.fields import MAX_PAUSE_SECONDS
 from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
-from rackrate.stages.take_lease import keep_campaign_lease
+from rackrate.stages.take_lease import keep_lease, retake_lease
 from rackrate.times import now, seconds_between
 from rackrate_text.units import moment
 
@@ -138,12 +138,12 @@ def going_on(campaign_id: str, resources: Resources) -> CampaignRecord:
     campaigns = resources.store.campaigns
     record = campaigns.get(campaign_id)
     if record.goes_on:
-        keep_campaign_lease(record, resources)
+        keep_lease(record, resources.store)
         return record
     found = resources.step_functions.describe_execution(executionArn=record.execution_arn)
     if found["status"] != "RUNNING":
         raise CampaignEnded(f"the execution of the campaign {campaign_id} has ended")
-    keep_campaign_lease(record, resources, renew=False)
+    retake_lease(record, resources)
     campaigns.reopen(campaign_id)
     step = campaigns.step(campaign_id, record.step)
     if step is not None and step.status == "changing":

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 
 from rackrate.document import Document, Json
-from rackrate.executions.model import RunRecord, Status
+from rackrate.executions.model import (
+    CampaignOutput,
+    CampaignRecord,
+    ExecutionRecord,
+    Kind,
+    RunOutput,
+    RunRecord,
+    Status,
+)
 from rackrate.executions.store import Store
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, final_status
@@ -20,26 +29,15 @@ from rackrate_text.words import counted
 _MAX_ERROR, _MAX_CAUSE = 256, 32_768
 
 
-class RunOutput(Document):
-    """The execution's output, which people read in the console."""
-
-    status: str
-    conclusion: str
-    verdicts: tuple[str, ...]
-    """A line each."""
-    report: str | None
-    """A link to the page."""
-    report_valid: str | None
-    """How long the link holds, in words."""
-    dashboard: str | None
-    results: str
-    """Where the run's objects are."""
+#: The phase of a campaign that puts back what it changed.
+PUTTING_BACK = "putting back what was changed"
 
 
 class Ended(Document):
-    """How a run's end was recorded."""
+    """How an execution's end was recorded."""
 
-    run_id: str
+    kind: Kind
+    id: str
     status: Status
     seconds: float | None
     """How long it took; null when its end had been written before."""
@@ -49,10 +47,12 @@ class Finished(Document):
     """The end of an execution."""
 
     ended: Ended
-    output: RunOutput | None
-    """The execution's output; null for a run that failed."""
+    output: RunOutput | CampaignOutput | None
+    """The execution's output; null for one that failed."""
+    error: str | None
+    """The execution's error; null for one that did not fail."""
     cause: str | None
-    """The execution's cause, with the page's place in it; null for a run that did not fail."""
+    """The execution's cause, with the page's place in it; null for one that did not fail."""
 
 
 def finish(
@@ -82,14 +82,41 @@ def finish(
         store.runs.reopen(run_id, redrives)
     run = store.runs.find(run_id)
     status = final_status(failure, lost=0 if run is None else run.trials_failed)
-    ended = record_end(
-        run_id, status, execution_arn=execution_arn, failure=failure, resources=resources
+    return record_and_tell(
+        "run",
+        run_id,
+        status,
+        lambda: _output(run_id, run, status, report_key, dashboard_url, store),
+        execution_arn=execution_arn,
+        failure=failure,
+        report_key=report_key,
+        resources=resources,
     )
-    if failure is not None:
-        cause = cause_with_report(sentence_of(failure, run), report_key, store)
-        return Finished(ended=ended, output=None, cause=cause)
-    output = _output(run_id, run, status, report_key, dashboard_url, store)
-    return Finished(ended=ended, output=output, cause=None)
+
+
+def record_and_tell(
+    kind: Kind,
+    name: str,
+    status: Status,
+    output: Callable[[], RunOutput | CampaignOutput],
+    *,
+    execution_arn: str,
+    failure: RunFailure | None,
+    report_key: str | None,
+    resources: Resources,
+) -> Finished:
+    """Record the end of an execution, with the output of one that did not fail, or its cause."""
+    record = resources.store.of(kind).find(name)
+    ended = record_end(
+        kind, name, status, execution_arn=execution_arn, failure=failure, resources=resources
+    )
+    if failure is None:
+        return Finished(ended=ended, output=output(), error=None, cause=None)
+    cause = sentence_of(failure, kind, record, resources.store)
+    if report_key is not None:
+        page = f"s3://{resources.store.objects.bucket_name}/{report_key}"
+        cause = f"{cause}\nThe report on what was measured: {page}".strip()
+    return Finished(ended=ended, output=None, error=failure.error, cause=cause)
 
 
 def end_or_go_on(
@@ -126,7 +153,9 @@ def end_or_go_on(
                 cause = failure.sentence(
                     subject="The comparison", during=None, measured="", log_group=log_group()
                 )
-            cause = cause or sentence_of(failure, resources.store.runs.find(run_id))
+            cause = cause or sentence_of(
+                failure, "run", resources.store.runs.find(run_id), resources.store
+            )
             step_functions.send_task_failure(
                 taskToken=token, error=failure.error[:_MAX_ERROR], cause=cause[:_MAX_CAUSE]
             )
@@ -171,32 +200,46 @@ def _output(
     )
 
 
-def cause_with_report(cause: str, page: str | None, store: Store) -> str:
-    """The sentence with the place of the report as its last line."""
-    if page is None:
-        return cause
-    return (
-        f"{cause}\nThe report on what was measured: s3://{store.objects.bucket_name}/{page}".strip()
-    )
-
-
-def sentence_of(failure: RunFailure, run: RunRecord | None, *, logs: str | None = None) -> str:
-    """The sentence that people read on a run that failed or was stopped.
+def sentence_of(
+    failure: RunFailure,
+    kind: Kind,
+    record: ExecutionRecord | None,
+    store: Store,
+    *,
+    logs: str | None = None,
+) -> str:
+    """The sentence that people read on an execution that failed or was stopped.
 
     Args:
         failure: why it ended.
-        run: the run.
+        kind: whether it is a run or a campaign.
+        record: its record, as it was before its end was recorded.
+        store: the store.
         logs: the log group of the stack's functions; by default this function's own.
     """
-    measured, during = "", None
-    if run is not None:
-        during = run.phase if run.is_running and run.phase != RESTING else None
-        if run.trials_planned and f" of {run.trials_planned} trials" not in failure.cause:
-            planned = counted(run.trials_planned, "trial")
-            measured = f"{run.trials_measured} of {planned} were measured"
+    during = None
+    if record is not None and record.is_running and record.phase not in (RESTING, PUTTING_BACK):
+        during = record.phase
     return failure.sentence(
-        subject="The run", during=during, measured=measured, log_group=logs or log_group()
+        subject=f"The {kind}",
+        during=during,
+        measured=_measured(failure, record, store),
+        log_group=logs or log_group(),
     )
+
+
+def _measured(failure: RunFailure, record: ExecutionRecord | None, store: Store) -> str:
+    """How much an execution has measured, in words; empty where that is not known."""
+    if isinstance(record, CampaignRecord):
+        steps = [step for step in store.campaigns.steps(record.id) if step.source is None]
+        good = sum(step.has_result for step in steps)
+        verb = "has a result" if good == 1 else "have a result"
+        return f"{good} of {counted(len(steps), 'step')} {verb}" if steps else ""
+    if not isinstance(record, RunRecord) or not record.trials_planned:
+        return ""
+    if f" of {record.trials_planned} trials" in failure.cause:
+        return ""
+    return f"{record.trials_measured} of {counted(record.trials_planned, 'trial')} were measured"
 
 
 def log_group() -> str:
@@ -205,23 +248,37 @@ def log_group() -> str:
 
 
 def record_end(
-    run_id: str,
+    kind: Kind,
+    name: str,
     status: Status,
     *,
     execution_arn: str,
     failure: RunFailure | None,
     resources: Resources,
 ) -> Ended:
-    """Record a terminal status and the error, unless that is done already; give back the nodes."""
+    """Record a terminal status and the error, unless that is done already; give back the nodes.
+
+    While a campaign has something to put back, it keeps the nodes until the hourly sweep has put it
+    back.
+    """
     store = resources.store
-    run = store.runs.find(run_id)
-    attributes: Json = {"execution_arn": execution_arn, "phase": status.replace("_", " ")}
+    executions = store.of(kind)
+    record = executions.find(name)
+    # A campaign's item has both, even if it did not fail.
+    attributes: Json = {} if kind == "run" else {"error": None, "cause": None}
     if failure is not None:
-        attributes["error"] = failure.error or status
-        attributes["cause"] = sentence_of(failure, run)
-    seconds = store.runs.finish(run_id, status, **attributes)
-    # Afterwards, so that the run's recorded time does not overlap that of the next run. A campaign
-    # with the id of a run that was refused may hold nodes by a lease of an older rackrate.
-    if run is not None and run.leased_at is not None:
-        store.leases.give_back("run", run_id)
-    return Ended(run_id=run_id, status=status, seconds=seconds)
+        cause = sentence_of(failure, kind, record, store)
+        attributes = {"error": failure.error or status, "cause": cause}
+    phase = status.replace("_", " ")
+    seconds = executions.finish(
+        name, status, execution_arn=execution_arn, phase=phase, **attributes
+    )
+    if isinstance(record, CampaignRecord) and record.changed is not None:
+        if seconds is not None:
+            warning = "what it changed is not put back yet; the hourly clean-up tries again"
+            executions.update(name, warnings=(*record.warnings, warning))
+    elif record is not None and record.leased_at is not None:
+        # Afterwards, so that its recorded time does not overlap that of the next one. A lease of an
+        # older rackrate may be that of another kind's execution with the id of a refused one.
+        store.leases.give_back(kind, name)
+    return Ended(kind=kind, id=name, status=status, seconds=seconds)

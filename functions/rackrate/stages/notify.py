@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rackrate.document import Document
 from rackrate.errors import REFUSALS
-from rackrate.executions.model import CampaignRecord, CampaignStep, RunRecord
+from rackrate.executions.model import ExecutionRecord, Kind, RunRecord
 from rackrate.executions.store import Store
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import sentence_of
-from rackrate.stages.finish_campaign import campaign_sentence
 from rackrate.stages.judge import losses
 from rackrate.stages.teardown import STATUSES, compared
 from rackrate.verdict import wording
@@ -74,10 +73,10 @@ def notify(detail: Mapping[str, Any], post: Post) -> Message | None:
         detail: the detail of EventBridge's "Step Functions Execution Status Change".
         post: where to read and to send to.
     """
-    if detail["stateMachineArn"] == post.campaigns_arn:
-        message = _of_campaign(detail, post)
-    else:
-        message = None if compared(detail.get("input")) else _of_run(detail, post)
+    kind: Kind = "campaign" if detail["stateMachineArn"] == post.campaigns_arn else "run"
+    if kind == "run" and compared(detail.get("input")):
+        return None
+    message = _message(kind, detail, post)
     if message is not None:
         post.sns.publish(
             TopicArn=post.topic_arn, Subject=message.subject, Message=message.text[:_MAX_CHARACTERS]
@@ -85,45 +84,45 @@ def notify(detail: Mapping[str, Any], post: Post) -> Message | None:
     return message
 
 
-def _of_run(detail: Mapping[str, Any], post: Post) -> Message | None:
-    run_id = detail["name"]
-    run = post.store.runs.find(run_id)
-    if run is not None and run.campaign is not None:
+def _message(kind: Kind, detail: Mapping[str, Any], post: Post) -> Message | None:
+    name = detail["name"]
+    record = post.store.of(kind).find(name)
+    if isinstance(record, RunRecord) and record.campaign is not None:
         return None
-    failure = _failure(detail)
+    failure, way = _failure(detail), None
     if failure is not None:
         status: str = STATUSES[detail["status"]]
-        said = _recorded(run, failure) or sentence_of(failure, run, logs=_LOGS)
-    elif run is not None and run.status in _GOOD:
-        status, said = run.status, _found(detail, run.conclusion)
-        if status == "degraded":
-            said = f"{_losses(run, post.store)}\n{said}"
-    else:
-        return None
-    error, planned = (failure.error, run.trials_planned) if failure and run else ("", 0)
-    way = way_on(run_id, status, error=error, trials_planned=planned, stack=post.stack)
-    return _message("run", run_id, status, said, way, post.stack)
-
-
-def _of_campaign(detail: Mapping[str, Any], post: Post) -> Message | None:
-    campaign_id = detail["name"]
-    record = post.store.campaigns.find(campaign_id)
-    steps = post.store.campaigns.steps(campaign_id)
-    failure = _failure(detail)
-    if failure is not None:
-        status: str = STATUSES[detail["status"]]
-        said = _recorded(record, failure) or campaign_sentence(failure, record, steps, logs=_LOGS)
+        text = _recorded(record, failure)
+        text = text or sentence_of(failure, kind, record, post.store, logs=_LOGS)
+        way = None if record is None else _way_on(record, status, failure, post)
     elif record is not None and record.status in _GOOD:
-        status, said = record.status, _found(detail, record.conclusion)
+        status, text = record.status, _found(detail, record.conclusion)
         if status == "degraded":
-            said = f"{_lost_steps(steps)}\n{said}"
+            text = f"The {kind} ended well, but {_losses(record, post.store)}\n{text}"
     else:
         return None
-    way = None
-    if any(step.has_result for step in steps) and failure is not None:
-        again = f"rackrate campaign run --continue {campaign_id}{stack_option(post.stack)}"
-        way = f"`{again}` goes on with the steps that it has."
-    return _message("campaign", campaign_id, status, said, way, post.stack)
+    show = "rackrate show" if kind == "run" else "rackrate campaign show"
+    lines = [
+        text,
+        "",
+        f"`{show} {name}{stack_option(post.stack)}` shows the {kind}.",
+        *filter(None, [way]),
+    ]
+    subject = f"{post.stack}: {kind} {name} {_ENDS[status]}"
+    return Message(subject=subject[:_MAX_SUBJECT], text=printable("\n".join(lines)))
+
+
+def _way_on(record: ExecutionRecord, status: str, failure: RunFailure, post: Post) -> str | None:
+    """How to go on after a failure, or None where nothing is gained."""
+    if isinstance(record, RunRecord):
+        planned = record.trials_planned
+        return way_on(
+            record.id, status, error=failure.error, trials_planned=planned, stack=post.stack
+        )
+    if not any(step.has_result for step in post.store.campaigns.steps(record.id)):
+        return None
+    again = f"rackrate campaign run --continue {record.id}{stack_option(post.stack)}"
+    return f"`{again}` goes on with the steps that it has."
 
 
 def _failure(detail: Mapping[str, Any]) -> RunFailure | None:
@@ -147,33 +146,18 @@ def _found(detail: Mapping[str, Any], conclusion: str | None) -> str:
     return "\n".join(lines)
 
 
-def _recorded(record: RunRecord | CampaignRecord | None, failure: RunFailure) -> str | None:
+def _recorded(record: ExecutionRecord | None, failure: RunFailure) -> str | None:
     """The sentence that the end's record has, with the place of the report where it is known."""
     if record is None or record.is_running or not record.cause:
         return None  # the function that records the end got the event at the same time
     return failure.cause if failure.cause.startswith(record.cause) else record.cause
 
 
-def _losses(run: RunRecord, store: Store) -> str:
-    """The lost trials of a run that tolerated them."""
-    states = store.trials.states(run.id)
+def _losses(record: ExecutionRecord, store: Store) -> str:
+    """The trials or the steps that were lost and tolerated."""
+    if not isinstance(record, RunRecord):
+        return losses(store.campaigns.steps(record.id))
+    states = store.trials.states(record.id)
     failed = [(key, each) for key, each in states.items() if key.block and not each.is_measured]
-    causes = wording.losses(failed, never_ran=run.trials_failed - len(failed))
-    told = wording.loss(causes, planned=run.trials_planned)
-    return f"The run ended well, but {told}."
-
-
-def _lost_steps(steps: Sequence[CampaignStep]) -> str:
-    return f"The campaign ended well, but {losses(steps)}"
-
-
-def _message(noun: str, name: str, status: str, said: str, way: str | None, stack: str) -> Message:
-    show = "rackrate show" if noun == "run" else "rackrate campaign show"
-    lines = [
-        said,
-        "",
-        f"`{show} {name}{stack_option(stack)}` shows the {noun}.",
-        *filter(None, [way]),
-    ]
-    subject = f"{stack}: {noun} {name} {_ENDS[status]}"
-    return Message(subject=subject[:_MAX_SUBJECT], text=printable("\n".join(lines)))
+    causes = wording.losses(failed, never_ran=record.trials_failed - len(failed))
+    return f"{wording.loss(causes, planned=record.trials_planned)}."

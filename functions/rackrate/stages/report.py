@@ -47,7 +47,9 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         times=RunTimes(run.started_at, now(), run.waited_seconds),
         lab_scale=run.lab_scale,
         warnings=run.warnings,
-        failure=None if failure is None else RunFailure(failure.error, sentence_of(failure, run)),
+        failure=None
+        if failure is None
+        else RunFailure(failure.error, sentence_of(failure, "run", run, store)),
         counters=store.runs.find_document(run_id, COUNTERS, Counters),
         replacements=run.replacements,
         starts=store.runs.find_document(run_id, members.NAME, members.WorkloadStarts)

@@ -8,7 +8,7 @@ from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.results.build_campaign import build_campaign, pooled_step
 from rackrate.results.campaign import CampaignResults
-from rackrate.stages.finish_campaign import campaign_sentence
+from rackrate.stages.finish import sentence_of
 from rackrate.stages.judge import facts_of, results_of
 from rackrate.stages.plan_campaign import read_pool
 
@@ -46,7 +46,9 @@ def report_campaign(
             for number, run in enumerate(pooled, start=1)
         ]
     if failure is not None:
-        failure = RunFailure(failure.error, campaign_sentence(failure, record, steps))
+        failure = RunFailure(
+            failure.error, sentence_of(failure, "campaign", record, resources.store)
+        )
     lost = sum(not step.has_result for step in steps)
     results = build_campaign(
         facts_of(record, planned, failure=failure, lost=lost),

@@ -16,10 +16,10 @@ from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.settings import LOAD
-from rackrate.stages.finish_campaign import PUTTING_BACK, CampaignEnd, record_campaign_end
+from rackrate.stages.finish import PUTTING_BACK, Ended, record_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
-from rackrate.stages.take_lease import keep_campaign_lease
-from rackrate.stages.teardown import STATUSES, ending_of, left_alone, stop, stop_all
+from rackrate.stages.take_lease import retake_lease
+from rackrate.stages.teardown import STATUSES, ending_of, left_alone, stop
 from rackrate.times import now, seconds_between
 
 #: How long a campaign waits until everything is as it was. What takes longer is left to the sweep.
@@ -46,7 +46,7 @@ class Swept(Document):
     """The campaigns whose changes were put back."""
     unrestored: tuple[str, ...] = ()
     """Those whose changes are still to be put back."""
-    ended: tuple[CampaignEnd, ...] = ()
+    ended: tuple[Ended, ...] = ()
     """How those were recorded whose end nobody had written."""
 
 
@@ -153,15 +153,6 @@ def sweep_campaigns(resources: Resources, *, patience_seconds: float) -> Swept:
     )
 
 
-def stop_campaigns(resources: Resources) -> tuple[CampaignEnd, ...]:
-    """Stop every campaign because the stack is deleted, and record the ends.
-
-    A campaign changes only a cluster of its stack, which is deleted too, so nothing is put back.
-    """
-    running = {each.id: each.execution_arn for each in resources.store.campaigns.running()}
-    return stop_all(running, record_campaign_end, resources)
-
-
 def _clean_up(
     record: CampaignRecord,
     status: Status,
@@ -173,7 +164,8 @@ def _clean_up(
     campaign_id = record.id
     _stop_run(record, resources)
     _wait_until_restored(campaign_id, resources, patience_seconds)
-    ended = record_campaign_end(
+    ended = record_end(
+        "campaign",
         campaign_id,
         status,
         execution_arn=record.execution_arn,
@@ -192,7 +184,7 @@ def _put_back_later(record: CampaignRecord, resources: Resources, patience_secon
     """Put back what a campaign changed whose end is recorded, unless somebody holds the nodes."""
     campaign_id = record.id
     try:
-        keep_campaign_lease(record, resources, renew=False)
+        retake_lease(record, resources)
     except NodesBusy:
         return Swept(unrestored=(campaign_id,))
     _wait_until_restored(campaign_id, resources, patience_seconds)
@@ -215,5 +207,5 @@ def _stop_run(record: CampaignRecord, resources: Resources) -> None:
     run = None if record.step_run_id is None else resources.store.runs.find(record.step_run_id)
     if run is None or not run.is_running:
         return
-    ended = RunFailure("CampaignEnded", f"the campaign {record.id} has ended")
+    ended = RunFailure("Endeded", f"the campaign {record.id} has ended")
     stop(resources.step_functions, run.execution_arn, ended)

@@ -13,14 +13,12 @@ functions may differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypedDict
 
 from botocore.exceptions import ClientError
 
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, NodesBusy
-from rackrate.executions.model import CampaignRecord, Kind, Lease, RunRecord
+from rackrate.executions.model import CampaignRecord, Lease, RunRecord
 from rackrate.executions.store import Store
 from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
@@ -53,31 +51,6 @@ class Leased(Document):
     wait_seconds: int
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What asks for nodes: a run, or a campaign for all of its runs.
-
-    Attributes:
-        holder: the run or the campaign whose id the lease has.
-        called: which of the two it is.
-        arms: the stack's arms whose nodes it needs, and `LOAD` for its load nodes.
-        started_at: when it started, ISO 8601; so are the other times.
-        waiting_since: since when it waits for the nodes, or None.
-        leased_at: since when it holds them, or None.
-        seconds: how long it takes from now on.
-        if_busy: what to do while another one holds the nodes.
-    """
-
-    holder: str
-    called: Kind
-    arms: Sequence[str]
-    started_at: str
-    waiting_since: str | None
-    leased_at: str | None
-    seconds: float
-    if_busy: IfBusy
-
-
 def take_lease(run_id: str, resources: Resources) -> Leased:
     """Take the lease on all nodes of a planned run. The state machine calls it until it is taken.
 
@@ -87,29 +60,14 @@ def take_lease(run_id: str, resources: Resources) -> Leased:
         NodesBusy: another run holds nodes, and the plan says to refuse, or `PATIENCE_SECONDS` are
             over; or the run's campaign does not hold the nodes any more.
     """
-    store = resources.store
-    planned, run = store.runs.plan(run_id), store.runs.get(run_id)
-    seconds = seconds_between(run.started_at, now()) + planned.estimates.seconds
-    if planned.plan.campaign is not None:
-        return _use_lease(planned.plan.campaign, run, seconds, resources)
-    leased, progress = _ask(
-        _Request(
-            holder=run_id,
-            called="run",
-            arms=[each.name for each in planned.plan.node_sets(resources.settings)],
-            started_at=run.started_at,
-            waiting_since=run.waiting_since,
-            leased_at=run.leased_at,
-            seconds=planned.estimates.seconds,
-            if_busy=planned.plan.if_busy,
-        ),
-        resources,
-    )
-    written = store.runs.update(run_id, **progress)
-    if leased.taken and written is not None and not written.is_running:
-        # The execution was stopped during this call, and its nodes were given back before.
-        store.leases.give_back("run", run_id)
-    return leased
+    runs = resources.store.runs
+    planned, run = runs.plan(run_id), runs.get(run_id)
+    seconds, plan = planned.estimates.seconds, planned.plan
+    if plan.campaign is not None:
+        seconds += seconds_between(run.started_at, now())
+        return _use_lease(plan.campaign, run, seconds, resources)
+    arms = [each.name for each in plan.node_sets(resources.settings)]
+    return _take(run, arms, seconds, plan.if_busy, resources)
 
 
 def take_campaign_lease(campaign_id: str, resources: Resources) -> Leased:
@@ -119,66 +77,57 @@ def take_campaign_lease(campaign_id: str, resources: Resources) -> Leased:
         NodesBusy: another run holds nodes, and the plan says to refuse, or `PATIENCE_SECONDS` are
             over.
     """
-    store, campaigns = resources.store, resources.store.campaigns
-    planned = campaigns.plan(campaign_id)
-    campaign = campaigns.get(campaign_id)
-    leased, progress = _ask(
-        _Request(
-            holder=campaign_id,
-            called="campaign",
-            arms=campaign.stack_arms,
-            started_at=campaign.started_at,
-            waiting_since=campaign.waiting_since,
-            leased_at=campaign.leased_at,
-            seconds=0.0 if planned.estimate is None else planned.estimate.seconds.most,
-            if_busy=planned.if_busy,
-        ),
-        resources,
-    )
-    campaigns.update(campaign_id, **progress)
-    if leased.taken and not campaigns.get(campaign_id).is_running:
-        store.leases.give_back("campaign", campaign_id)
-    return leased
+    campaigns = resources.store.campaigns
+    planned, campaign = campaigns.plan(campaign_id), campaigns.get(campaign_id)
+    seconds = 0.0 if planned.estimate is None else planned.estimate.seconds.most
+    return _take(campaign, campaign.stack_arms, seconds, planned.if_busy, resources)
 
 
-class _Progress(TypedDict, total=False):
-    """What a request for nodes records of itself."""
+def _take(
+    record: RunRecord | CampaignRecord,
+    arms: Sequence[str],
+    seconds: float,
+    if_busy: IfBusy,
+    resources: Resources,
+) -> Leased:
+    """Ask for nodes, and record whether they are held now.
 
-    phase: str
-    waiting_since: str
-    leased_at: str
-    expected_seconds: float
-
-
-def _ask(request: _Request, resources: Resources) -> tuple[Leased, _Progress]:
-    """Ask for nodes. Returns whether they are held now, and what to record."""
-    time = now()
-    leased_at = request.leased_at or time
-    seconds = seconds_between(request.started_at, time) + request.seconds
-    expected_end = later(request.started_at, seconds)
-    lease = _lease(request.called, request.holder, leased_at, expected_end)
-    busy = _hold(request.arms, lease, resources)
+    Args:
+        record: what asks for them. A campaign does so for all of its runs.
+        arms: the stack's arms whose nodes it needs, and `LOAD` for its load nodes.
+        seconds: how long it takes from now on.
+        if_busy: what to do while another one holds the nodes.
+        resources: the stack's resources.
+    """
+    store, kind, time = resources.store, record.of_kind, now()
+    seconds += seconds_between(record.started_at, time)
+    held: Json = {"leased_at": record.leased_at or time, "expected_seconds": seconds}
+    busy = _hold(arms, _lease(record.model_copy(update=held)), resources)
     if busy is None:
-        waited = request.waiting_since is not None
-        taken = Leased(taken=True, waited=waited, wait_seconds=0)
-        return taken, {"leased_at": leased_at, "expected_seconds": seconds}
-    since = request.waiting_since or time
+        written = store.of(kind).update(record.id, **held)
+        if written is not None and not written.is_running:
+            # The execution was stopped during this call, and its nodes were given back before.
+            store.leases.give_back(kind, record.id)
+        return Leased(taken=True, waited=record.waiting_since is not None, wait_seconds=0)
+    since = record.waiting_since or time
     waited_seconds = seconds_between(since, time)
-    again = f"start this {request.called} again"
-    if request.if_busy == "refuse":
+    again = f"start this {kind} again"
+    if if_busy == "refuse":
         raise NodesBusy(f'{_told(busy)}; {again} then, or let it wait: "if_busy": "wait"')
     if waited_seconds > PATIENCE_SECONDS:
         raise NodesBusy(
-            f"{_told(busy)}; this {request.called} has waited {duration(waited_seconds)}; {again}"
+            f"{_told(busy)}; this {kind} has waited {duration(waited_seconds)}; {again}"
             " when that one has ended, or stop that one's execution"
         )
     until_free = max((seconds_between(time, h.expected_end) for h in busy.values()), default=0.0)
+    store.of(kind).update(
+        record.id,
+        phase=f"waiting for {_holders(busy)}",
+        waiting_since=since,
+        expected_seconds=max(0.0, until_free) + seconds,
+    )
     wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * waited_seconds), _LONGEST_WAIT_SECONDS)
-    return Leased(taken=False, waited=True, wait_seconds=int(wait_seconds)), {
-        "phase": f"waiting for {_holders(busy)}",
-        "waiting_since": since,
-        "expected_seconds": max(0.0, until_free) + seconds,
-    }
+    return Leased(taken=False, waited=True, wait_seconds=int(wait_seconds))
 
 
 def _hold(arms: Iterable[str], lease: Lease, resources: Resources) -> dict[str, Lease] | None:
@@ -228,68 +177,54 @@ def _use_lease(
     campaign_id: str, run: RunRecord, expected_seconds: float, resources: Resources
 ) -> Leased:
     """Let a run of a campaign use the campaign's lease."""
-    store = resources.store
     campaign = resources.store.campaigns.get(campaign_id)
-    leased_at = campaign.leased_at or now()
-    ends_at = later(campaign.started_at, campaign.expected_seconds)
     lent: Json = {
         "campaign": campaign_id,
-        "leased_at": leased_at,
-        "lease_ends_at": ends_at,
+        "leased_at": campaign.leased_at or now(),
+        "lease_ends_at": later(campaign.started_at, campaign.expected_seconds),
         "expected_seconds": expected_seconds,
     }
-    keep_lease(run.model_copy(update=lent), store)
-    store.runs.update(run.id, **lent)
+    keep_lease(run.model_copy(update=lent), resources.store)
+    resources.store.runs.update(run.id, **lent)
     return Leased(taken=True, waited=False, wait_seconds=0)
 
 
-def keep_lease(run: RunRecord | None, store: Store, *, seconds: float = 0.0) -> None:
-    """Renew a run's lease.
+def keep_lease(
+    record: RunRecord | CampaignRecord | None, store: Store, *, seconds: float = 0.0
+) -> None:
+    """Renew the lease of a run or of a campaign.
 
     Args:
-        run: the run. One that a state machine of an older rackrate started has no lease.
+        record: its record. A run that a state machine of an older rackrate started has no lease.
         store: the store.
         seconds: how long the next step may take.
 
     Raises:
-        NodesBusy: the run does not hold its nodes any more.
+        NodesBusy: it does not hold its nodes any more.
     """
-    if run is None or run.leased_at is None:
+    if record is None or (isinstance(record, RunRecord) and record.leased_at is None):
         return
-    expected_end = run.lease_ends_at or later(run.started_at, run.expected_seconds)
-    kind: Kind = "run" if run.campaign is None else "campaign"
-    lease = _lease(kind, run.campaign or run.id, run.leased_at, expected_end, seconds)
-    busy = store.leases.hold(run.stack_arms, lease, renew=True)
-    if busy is not None:
-        holders = f": {_told(busy)}" if busy else ""
-        whose = "this run" if run.campaign is None else f"the campaign {run.campaign}"
-        raise NodesBusy(f"{whose} does not hold its nodes any more{holders}")
+    lease = _lease(record, seconds)
+    _check_held(record, store.leases.hold(record.stack_arms, lease, renew=True))
 
 
-def keep_campaign_lease(
-    campaign: CampaignRecord, resources: Resources, *, renew: bool = True
-) -> None:
-    """Renew a campaign's lease.
-
-    Args:
-        campaign: the campaign.
-        resources: the stack's resources.
-        renew: False for a campaign that goes on after its end: it takes the nodes anew.
+def retake_lease(campaign: CampaignRecord, resources: Resources) -> None:
+    """Take the nodes anew for a campaign that goes on after its end.
 
     Raises:
-        NodesBusy: the campaign does not hold its nodes any more, or another run holds them.
+        NodesBusy: another run holds them.
     """
-    expected_end = later(campaign.started_at, campaign.expected_seconds)
-    leased_at = campaign.leased_at or now()
-    lease = _lease("campaign", campaign.id, leased_at, expected_end)
-    arms = campaign.stack_arms
-    if renew:
-        busy = resources.store.leases.hold(arms, lease, renew=True)
-    else:
-        busy = _hold(arms, lease, resources)
-    if busy is not None:
-        holders = f": {_told(busy)}" if busy else ""
-        raise NodesBusy(f"this campaign does not hold its nodes any more{holders}")
+    _check_held(campaign, _hold(campaign.stack_arms, _lease(campaign), resources))
+
+
+def _check_held(record: RunRecord | CampaignRecord, busy: Mapping[str, Lease] | None) -> None:
+    if busy is None:
+        return
+    whose = f"this {record.of_kind}"
+    if isinstance(record, RunRecord) and record.campaign is not None:
+        whose = f"the campaign {record.campaign}"
+    holders = f": {_told(busy)}" if busy else ""
+    raise NodesBusy(f"{whose} does not hold its nodes any more{holders}")
 
 
 def held_by_campaign(arms: Iterable[str], own: str | None, resources: Resources) -> bool:
@@ -320,19 +255,22 @@ def name_faults(other: RunRecord | CampaignRecord | None) -> list[Fault]:
     # An execution that was refused may have been refused for its name.
     if other is None or other.status == "invalid":
         return []
-    kind = "run" if isinstance(other, RunRecord) else "campaign"
-    problem = f"the execution's name is the id of a {kind} of this stack"
+    problem = f"the execution's name is the id of a {other.of_kind} of this stack"
     return [Fault("$", problem, "start it under another name")]
 
 
-def _lease(
-    kind: Kind, holder: str, taken_at: str, expected_end: str, seconds: float = 0.0
-) -> Lease:
+def _lease(record: RunRecord | CampaignRecord, seconds: float = 0.0) -> Lease:
+    """The lease of an execution, or of a run's campaign; `seconds` is what the next step takes."""
+    holder, kind, expected_end = record.id, record.of_kind, None
+    if isinstance(record, RunRecord):
+        expected_end = record.lease_ends_at
+        if record.campaign is not None:
+            holder, kind = record.campaign, "campaign"
     return Lease(
         run_id=holder,
         kind=kind,
-        taken_at=taken_at,
-        expected_end=expected_end,
+        taken_at=record.leased_at or now(),
+        expected_end=expected_end or later(record.started_at, record.expected_seconds),
         expires_at=later(now(), LEASE_SECONDS + seconds),
     )
 

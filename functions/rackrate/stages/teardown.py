@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from rackrate.document import Document
 from rackrate.errors import ClusterUnreachable, RackrateError, translated
-from rackrate.executions.model import RunRecord, Status
+from rackrate.executions.model import Kind, RunRecord, Status
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespaces
 from rackrate.measure.obstacles import absence
@@ -151,6 +151,7 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
         return TornDown()
     gone = teardown(run_id, resources).gone
     ended = record_end(
+        "run",
         run_id,
         status,
         execution_arn=detail["executionArn"],
@@ -213,7 +214,7 @@ def sweep(resources: Resources) -> TornDown:
                 if stored is not None and stored.is_running:
                     status, why = ending
                     end = record_end(
-                        run_id, status, execution_arn=arn, failure=why, resources=resources
+                        "run", run_id, status, execution_arn=arn, failure=why, resources=resources
                     )
                     ended.append(end)
                 swept.append(run_id)
@@ -240,34 +241,23 @@ def _owned_runs(resources: Resources) -> dict[str, str]:
     return arn_of
 
 
-def stop_runs(resources: Resources) -> tuple[Ended, ...]:
-    """Stop every run because the stack is deleted, and record the ends.
+def stop_all(kind: Kind, resources: Resources) -> tuple[Ended, ...]:
+    """Stop every run, or every campaign, because the stack is deleted, and record the ends.
 
-    The namespace, which the stack deletes later, takes the runs' objects with it.
-    """
-    running = {run.id: run.execution_arn for run in resources.store.runs.running()}
-    return stop_all(running, record_end, resources)
-
-
-def stop_all[E](
-    arns: Mapping[str, str], record: Callable[..., E], resources: Resources
-) -> tuple[E, ...]:
-    """Stop executions because the stack is deleted.
-
-    Args:
-        arns: their ARNs by the id of the run or the campaign.
-        record: records such an end, as `record_end` does.
-        resources: the stack's resources.
-
-    Returns:
-        What `record` returns for each.
+    Nothing is cleaned up: the namespace takes the runs' objects with it when the stack deletes it,
+    and a campaign changes only a cluster of its stack, which is deleted too.
     """
     ended = []
-    for name, arn in arns.items():
-        with left_alone(name):
-            stop(resources.step_functions, arn, STACK_DELETED)
-            end = record(
-                name, "aborted", execution_arn=arn, failure=STACK_DELETED, resources=resources
+    for record in resources.store.of(kind).running():
+        with left_alone(record.id):
+            stop(resources.step_functions, record.execution_arn, STACK_DELETED)
+            end = record_end(
+                kind,
+                record.id,
+                "aborted",
+                execution_arn=record.execution_arn,
+                failure=STACK_DELETED,
+                resources=resources,
             )
             ended.append(end)
     return tuple(ended)

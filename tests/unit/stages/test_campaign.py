@@ -27,8 +27,9 @@ from rackrate.stages.plan import plan as plan_run
 from rackrate.stages.plan_campaign import plan_campaign
 from rackrate.stages.report_campaign import report_campaign
 from rackrate.stages.rest_nodes import rest_unneeded
-from rackrate.stages.restore import restore, restore_stopped, stop_campaigns, sweep_campaigns
+from rackrate.stages.restore import restore, restore_stopped, sweep_campaigns
 from rackrate.stages.take_lease import keep_lease, take_campaign_lease, take_lease
+from rackrate.stages.teardown import stop_all
 from rackrate.stages.wake_nodes import wake_nodes
 from rackrate.times import later, now
 from tests.templates.cloudformation import ROOT, load
@@ -710,11 +711,11 @@ class TestStopped:
         self, machine, resources, executions, store
     ):
         machine.begin(draws(2))
-        assert len(stop_campaigns(resources)) == 1
+        assert len(stop_all("campaign", resources)) == 1
         assert executions.stopped == [CAMPAIGN_ARN]
         assert (machine.record.status, machine.record.error) == ("aborted", "StackDeleted")
         assert store.leases.valid() == {}
-        assert stop_campaigns(resources) == ()
+        assert stop_all("campaign", resources) == ()
 
     def test_the_sweep_ends_a_campaign_whose_event_was_lost(
         self, machine, resources, eks, executions
@@ -725,7 +726,7 @@ class TestStopped:
         assert sweep_campaigns(resources, patience_seconds=5).ended == (), "it still goes on"
         executions.statuses[CAMPAIGN_ARN] = "TIMED_OUT"
         (ended,) = sweep_campaigns(resources, patience_seconds=5).ended
-        assert (ended.campaign_id, ended.status) == (CAMPAIGN, "timed_out")
+        assert (ended.id, ended.status) == (CAMPAIGN, "timed_out")
         assert len(eks.node_names) == 4
 
     def test_a_refused_campaign_needs_no_clean_up(self, resources):

@@ -12,7 +12,7 @@ from rackrate.measure import manifests
 from rackrate.results.build import RunFailure
 from rackrate.stages import teardown as teardown_stage
 from rackrate.stages.finish import finish
-from rackrate.stages.teardown import TornDown, stop_runs, sweep, teardown, teardown_stopped
+from rackrate.stages.teardown import TornDown, stop_all, sweep, teardown, teardown_stopped
 from rackrate.times import later, now
 from tests.unit.given import Given
 from tests.unit.stages.campaigns import Executions
@@ -259,7 +259,7 @@ def test_a_stack_that_is_deleted_stops_its_runs_and_says_why(plan, store):
     executions = Executions()
     # Without cluster and EKS, which may be gone.
     for stopped_now in (1, 0):
-        ended = stop_runs(Given(store=store, step_functions=executions))
+        ended = stop_all("run", Given(store=store, step_functions=executions))
         assert len(ended) == stopped_now, "again is harmless"
     assert executions.stopped == [ARN]
     run = store.runs.find(RUN)
@@ -274,5 +274,5 @@ def test_a_stack_is_deleted_though_step_functions_has_forgotten_its_run(plan, st
     executions.refusal = ClientError(
         {"Error": {"Code": "ExecutionDoesNotExist", "Message": "gone"}}, "StopExecution"
     )
-    stop_runs(Given(store=store, step_functions=executions))
+    stop_all("run", Given(store=store, step_functions=executions))
     assert store.runs.find(RUN).status == "aborted"
