@@ -35,7 +35,7 @@ from botocore import xform_name
 from benchmarks.points import Point, judge
 from rackrate.executions.store import Store
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.schedule import block_items, planned_trials
+from rackrate.plan.items import block_items, planned_trials
 from rackrate.resources import Resources
 from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL, Settings, StackArm

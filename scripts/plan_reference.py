@@ -20,8 +20,8 @@ from rackrate.plan.arms import ArmChoice
 from rackrate.plan.campaign_fields import CampaignInput
 from rackrate.plan.check import MAX_PLAN_BYTES, MAX_RUN_SECONDS
 from rackrate.plan.fields import MAX_ARMS, MAX_EARLIER_RUNS, MAX_TESTS, MAX_TRIALS, PlanInput
+from rackrate.plan.items import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate.plan.model import CATALOGUE
-from rackrate.plan.schedule import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
 from rackrate_text.units import UNITS
 from scripts.markdown import ROOT, bullet, table, with_part

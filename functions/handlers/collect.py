@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, put_metrics, resources
 from rackrate.document import Json
 from rackrate.errors import translated
-from rackrate.plan.schedule import BlockItem, item_from_json
+from rackrate.plan.items import BlockItem, item_from_json
 from rackrate.results.build import RunFailure
 from rackrate.stages.collect import READ_SECONDS, collect, give_up
 

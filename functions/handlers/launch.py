@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, resources
 from rackrate.document import Json
 from rackrate.errors import translated
-from rackrate.plan.schedule import item_from_json
+from rackrate.plan.items import item_from_json
 from rackrate.stages.launch import launch
 
 

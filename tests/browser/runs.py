@@ -17,8 +17,8 @@ from rackrate.document import Json
 from rackrate.executions.model import RunRecord
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.items import Item, TrialKey, block_items, planned_trials
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import Item, TrialKey, block_items, planned_trials
 from rackrate.report.page import render_page
 from rackrate.results.build import RunFailure, RunTimes, build_results, final_status
 from rackrate.results.comparison import Recorded, build_comparison

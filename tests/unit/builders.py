@@ -9,9 +9,9 @@ from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, InstancePlacement, Node
 from rackrate.plan.costs import Cost
 from rackrate.plan.estimate import Estimates
+from rackrate.plan.items import TrialKey
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
-from rackrate.plan.schedule import TrialKey
 from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL
 from rackrate.tools import TestBase, load_test

@@ -19,7 +19,7 @@ from benchmarks.lab_verdicts import AA, AB, Series, criterion, is_wrong, rows, t
 from benchmarks.points import ImpossibleFigure, Point, judge, positive, share
 from lab.errors import LabError
 from rackrate.measure.trials import Trial
-from rackrate.plan.schedule import items_from_json, planned_trials
+from rackrate.plan.items import items_from_json, planned_trials
 from rackrate.results.rows import trials_csv
 from tests.templates.cloudformation import ROOT, load
 from tests.unit import builders

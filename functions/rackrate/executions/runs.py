@@ -9,9 +9,9 @@ from rackrate.executions.model import RunRecord
 from rackrate.executions.objects import Objects
 from rackrate.executions.records import Executions
 from rackrate.plan.arms import Node
+from rackrate.plan.items import Item, items_from_json
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.replacements import Replacement, nodes_at
-from rackrate.plan.schedule import Item, items_from_json
 from rackrate.table import Table
 from rackrate.times import later, now, seconds_between
 from rackrate_text.names import is_id

@@ -15,7 +15,7 @@ from rackrate.executions.runs import Runs
 from rackrate.executions.trials import Trials
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
-from rackrate.plan.schedule import begun_batch, planned_trials, up_to_batch
+from rackrate.plan.items import begun_batch, planned_trials, up_to_batch
 from rackrate.table import Table
 from rackrate.verdict.evidence import Evidence
 

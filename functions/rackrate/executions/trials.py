@@ -19,7 +19,7 @@ from rackrate.errors import translated
 from rackrate.executions.objects import Objects
 from rackrate.executions.records import known
 from rackrate.measure.trials import RawValues, Trial, TrialState
-from rackrate.plan.schedule import TrialKey
+from rackrate.plan.items import TrialKey
 from rackrate.table import Table, from_item, to_item
 from rackrate.verdict.model import Verdict
 

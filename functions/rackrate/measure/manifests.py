@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from rackrate.document import Json
 from rackrate.measure.starts import STARTS, waiting
 from rackrate.plan.arms import Network
-from rackrate.plan.schedule import BlockItem, Pair, Phase, traffic_seconds
+from rackrate.plan.durations import traffic_seconds
+from rackrate.plan.items import BlockItem, Pair, Phase
 from rackrate.selectors import Toleration
 from rackrate.settings import StackArm
 from rackrate.tools import TestBase

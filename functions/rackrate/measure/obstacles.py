@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from rackrate.document import Document, Json
-from rackrate.plan.schedule import Pair
+from rackrate.plan.items import Pair
 from rackrate_text.words import listed
 
 #: How long a run waits for a node that is not Ready, or for a server that vanished, and how long an

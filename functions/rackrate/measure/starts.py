@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rackrate.plan.schedule import FIRST_START_SECONDS, NEXT_START_SECONDS, PODS_PER_SECOND
+from rackrate.plan.durations import FIRST_START_SECONDS, NEXT_START_SECONDS, PODS_PER_SECOND
 from rackrate.tools import TestBase
 
 #: An annotation of a client pod: the agreed starts of its tests in seconds since 1970, by test.

@@ -11,7 +11,7 @@ from rackrate.document import Document, Json
 from rackrate.foreign import plain
 from rackrate.histograms import Histogram
 from rackrate.plan.arms import Network, Via
-from rackrate.plan.schedule import TrialKey
+from rackrate.plan.items import TrialKey
 from rackrate.tools import Interval, Measurement, TestBase
 from rackrate.tools.base import MEMBERS_CPU
 

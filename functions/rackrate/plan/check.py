@@ -14,18 +14,13 @@ from rackrate import tools
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice, Network, PairZones, Via
 from rackrate.plan.capacity import LEAST_NODES
+from rackrate.plan.durations import round_seconds
 from rackrate.plan.faults import check_name, faults_of, kind_of, shown, whole_numbers
 from rackrate.plan.fields import MAX_TRIALS, STARTED_BY, Blocks, PlanInput
 from rackrate.plan.images import programs_lacking
+from rackrate.plan.items import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate.plan.model import CATALOGUE, Plan, names_of
-from rackrate.plan.schedule import (
-    MAX_PAIRS_PER_ITEM,
-    MAX_TRIALS_PER_ITEM,
-    Pairing,
-    round_seconds,
-    rounds_of_block,
-    trials_of_block,
-)
+from rackrate.plan.pairing import Pairing, rounds_of_block, trials_of_block
 from rackrate.plan.workloads import pair_tests, workloads
 from rackrate.settings import StackArm
 from rackrate.tools import TestBase

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rackrate.errors import Fault
 from rackrate.plan.arms import Arm, InstancePlacement, Node
-from rackrate.plan.schedule import Pairing
+from rackrate.plan.pairing import Pairing
 from rackrate.tools import TestBase
 from rackrate_text.words import counted, listed
 

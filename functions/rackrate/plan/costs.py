@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from rackrate.document import Document
 from rackrate.plan import prices
+from rackrate.plan.items import Item, MakeupItem
 from rackrate.plan.prices import Price, Query
-from rackrate.plan.schedule import Item, MakeupItem
 from rackrate_text.units import dollars, duration
 
 #: Memory of the functions in MB, as in templates/benchmark.yaml. A GB has 1024 MB here. Collect,

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rackrate.document import Document
-from rackrate.plan import costs, schedule
+from rackrate.plan import costs, durations
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.ceilings import arm_limit
 from rackrate.plan.costs import Cost
 from rackrate.plan.guards import Guard, Outlook, planned_guards
+from rackrate.plan.items import Item, Pair, block_items, planned_trials, up_to_batch
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.prices import prices
-from rackrate.plan.schedule import Item, Pair, block_items
 from rackrate.tools import TestBase, Throughput
 
 #: How long a look at the verdicts takes.
@@ -119,7 +119,7 @@ def estimate(
     at = looks(plan.blocks.least, plan.blocks.most)
     often = len(at) if len(at) > 1 else 0  # a fixed number needs no look
     most = _usage(items, warm_ups, arms, load_nodes, looks=often)
-    first = schedule.up_to_batch(items, 1)
+    first = up_to_batch(items, 1)
     least = _usage(first, warm_ups, arms, load_nodes, looks=min(often, 1))
     found = prices(costs.queries(most), region=region, pricing=pricing)
     bytes_per_node = _bytes_per_node([*items, *warm_ups], arms)
@@ -135,8 +135,8 @@ def estimate(
     )
     return Estimates(
         seconds=most.seconds,
-        block_seconds=schedule.expected_block_seconds(items),
-        trials=len(schedule.planned_trials(items)),
+        block_seconds=durations.expected_block_seconds(items),
+        trials=len(planned_trials(items)),
         bytes_per_node=bytes_per_node,
         state_transitions=most.state_transitions,
         cost=costs.estimate(most, found, region=region),
@@ -144,7 +144,7 @@ def estimate(
         at_least=AtLeast(
             blocks=at[0],
             seconds=least.seconds,
-            trials=len(schedule.planned_trials(first)),
+            trials=len(planned_trials(first)),
             usd=_known_usd(costs.estimate(least, found, region=region)),
         ),
     )
@@ -164,12 +164,12 @@ def _usage(
     rounds = [*block_items(warm_ups), *measuring]
     pairs = [pair for item in measuring for pair in item.pairs]
     return costs.Usage(
-        seconds=schedule.expected_run_seconds(items, warm_ups) + looks * OVERHEAD_SECONDS_PER_LOOK,
+        seconds=durations.expected_run_seconds(items, warm_ups) + looks * OVERHEAD_SECONDS_PER_LOOK,
         nodes=_nodes_by_type(arms, load_nodes),
         state_transitions=transitions,
         invocations=invocations,
         looks=looks,
-        servers_seconds=schedule.servers_seconds(schedule.servers(pairs)),
+        servers_seconds=durations.servers_seconds(durations.servers(pairs)),
         rounds=len(rounds),
         pods=sum(len(item.pairs) for item in rounds),
         collected=sum(len(item.trials) for item in rounds),

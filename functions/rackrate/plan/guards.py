@@ -13,7 +13,7 @@ from rackrate.document import Document
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.ceilings import limit_for
 from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS
-from rackrate.plan.schedule import Item, block_items
+from rackrate.plan.items import Item, block_items
 from rackrate.plan.workloads import pair_tests, places, workloads
 from rackrate.tools import TestBase
 from rackrate_text.units import duration, quantity, ratio

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from rackrate.histograms import Histogram, merged
 from rackrate.measure.trials import RawValues, Trial
+from rackrate.plan.items import TrialKey
 from rackrate.plan.replacements import Replacement
-from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest, Results
 from rackrate.results.workloads import WorkloadOfResults
 from rackrate.tools import Interval, TestBase

@@ -18,7 +18,7 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.faults import kind_of, shown
 from rackrate.plan.fields import LEAST_RUNS
-from rackrate.plan.schedule import TrialKey
+from rackrate.plan.items import TrialKey
 from rackrate.results.build import (
     RunTimes,
     count_trials,

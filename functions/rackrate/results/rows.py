@@ -17,8 +17,8 @@ from rackrate.document import Document
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Node
 from rackrate.plan.ceilings import Ceiling
+from rackrate.plan.items import TrialKey
 from rackrate.plan.replacements import node_in
-from rackrate.plan.schedule import TrialKey
 from rackrate.results.schema import Results
 from rackrate.results.tables import Column, Row, Type, to_csv, to_parquet
 from rackrate.verdict.model import Claim, Ends, PartitionPairs, Steadiness, Verdict

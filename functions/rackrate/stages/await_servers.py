@@ -35,9 +35,9 @@ from rackrate.measure.servers import (
 )
 from rackrate.measure.services import serve
 from rackrate.plan.arms import Arm, Network, Node
+from rackrate.plan.items import Pair
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.replacements import choose, nodes_at
-from rackrate.plan.schedule import Pair
 from rackrate.resources import Resources
 from rackrate.settings import named_groups
 from rackrate.stages.bootstrap import ask_to_heal

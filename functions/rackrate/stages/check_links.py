@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from rackrate.document import Document
 from rackrate.errors import GIVING_UP, LinksDown
 from rackrate.measure.trials import TrialState
-from rackrate.plan.schedule import TrialKey, block_items, planned_trials
+from rackrate.plan.items import TrialKey, block_items, planned_trials
 from rackrate.resources import Resources
 
 #: How many links the message names. The table has all of them.

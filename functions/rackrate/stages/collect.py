@@ -29,16 +29,11 @@ from rackrate.measure.pods import Outcome, age_seconds, has_started, is_finished
 from rackrate.measure.servers import why_waiting
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Network, Node
+from rackrate.plan.items import BlockItem, Item, Pair, Phase, TrialKey, block_items
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import (
-    BlockItem,
-    Item,
-    Pair,
+from rackrate.plan.repetitions import (
     Partners,
-    Phase,
-    TrialKey,
     Tried,
-    block_items,
     missing_trials,
     partners,
     repeated_together,

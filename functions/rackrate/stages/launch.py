@@ -30,23 +30,24 @@ from rackrate.measure.obstacles import (
     reasons_of,
 )
 from rackrate.measure.starts import agreed_starts
-from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import (
+from rackrate.plan.durations import traffic_seconds, waiting_seconds
+from rackrate.plan.items import (
     BlockItem,
     Item,
     Pair,
-    Repetition,
     TrialKey,
-    Tried,
     block_items,
+    planned_trials,
+    up_to_batch,
+)
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.plan.repetitions import (
+    Repetition,
+    Tried,
     choose_makeup,
     losses_beyond_repair,
     missing_trials,
     partners,
-    planned_trials,
-    traffic_seconds,
-    up_to_batch,
-    waiting_seconds,
 )
 from rackrate.resources import Resources
 from rackrate.stages.await_servers import WAIT_SECONDS, present_servers

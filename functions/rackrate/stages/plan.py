@@ -35,19 +35,19 @@ from rackrate.plan.check import check_plan, earlier_path
 from rackrate.plan.claims import architecture_faults, pair_faults, placement_faults, scale_faults
 from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
 from rackrate.plan.fields import MAX_EARLIER_RUNS
-from rackrate.plan.model import Plan
-from rackrate.plan.planned_run import ComparedMetric, PlannedRun
-from rackrate.plan.replacements import nodes_at
-from rackrate.plan.schedule import (
+from rackrate.plan.items import (
     Item,
-    Pairing,
     TrialKey,
     batch_name,
     build_schedule,
     build_warm_up,
-    paired_trials,
     planned_trials,
 )
+from rackrate.plan.model import Plan
+from rackrate.plan.pairing import Pairing
+from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.plan.repetitions import paired_trials
+from rackrate.plan.replacements import nodes_at
 from rackrate.resources import Resources
 from rackrate.settings import LOAD, BandwidthWeighting, StackArm
 from rackrate.stages.take_lease import held_by_campaign, name_faults

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
+from rackrate.plan.items import TrialKey
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Metric, TestBase
 
 if TYPE_CHECKING:

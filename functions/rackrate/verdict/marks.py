@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from rackrate.measure.counters import ALLOWANCES, Counters, risen
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
+from rackrate.plan.items import TrialKey
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import TrialKey
 from rackrate.tools import Interval, TestBase
 from rackrate.verdict.model import Mark
 from rackrate.verdict.network_cards import few_connections_notes, unused_express_notes

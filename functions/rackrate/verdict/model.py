@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from rackrate.document import Document
 from rackrate.plan.ceilings import Ceiling
-from rackrate.plan.schedule import TrialKey
+from rackrate.plan.items import TrialKey
 from rackrate.tools import Better
 from rackrate.verdict.together import Together
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rackrate.plan.arms import Arm
+from rackrate.plan.pairing import Pairing
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import Pairing
 from rackrate.tools import TestBase
 from rackrate.verdict.answers import SweepCell
 from rackrate.verdict.estimate import (

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from rackrate.document import Document
 from rackrate.measure.trials import Trial
+from rackrate.plan.items import TrialKey
 from rackrate.plan.model import Plan
-from rackrate.plan.schedule import TrialKey
 from rackrate.tools import TestBase
 from rackrate_text.units import duration, percent
 from rackrate_text.words import counted

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
-from rackrate.plan.schedule import TrialKey
+from rackrate.plan.items import TrialKey
 from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict

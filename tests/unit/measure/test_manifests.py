@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from rackrate.measure import manifests
-from rackrate.plan.schedule import BlockItem, Pair
+from rackrate.plan.items import BlockItem, Pair
 from rackrate.selectors import parse_tolerations
 from rackrate.tools import load_test
 from rackrate.tools.base import Port, Server

@@ -13,7 +13,7 @@ from rackrate.measure.obstacles import (
     lost_arms,
     obstacle,
 )
-from rackrate.plan.schedule import Pair
+from rackrate.plan.items import Pair
 from rackrate.times import later
 from tests.unit.samples import node
 

@@ -12,7 +12,7 @@ import pytest
 from rackrate import tools
 from rackrate.measure.pods import outcome
 from rackrate.measure.starts import STARTS, agreed_starts, awaited, waiting
-from rackrate.plan.schedule import waiting_seconds
+from rackrate.plan.durations import waiting_seconds
 from tests.waiting import HUNG_SECONDS
 
 TCP = tools.load_test({"name": "tcp-1", "tool": "iperf3", "seconds": 10})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rackrate.plan.arms import InstancePlacement
 from rackrate.plan.claims import pair_faults, placement_faults
-from rackrate.plan.schedule import Pairing
+from rackrate.plan.pairing import Pairing
 from tests.unit.builders import arm, node
 
 WHERE = {"treatment": "nodes labelled a=b", "baseline": "nodes labelled a=c", "other": "x"}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rackrate.plan import costs
 from rackrate.plan.costs import Usage, estimate, queries, steps
+from rackrate.plan.items import build_schedule
 from rackrate.plan.prices import (
     CLUSTER_HOUR,
     CROSS_ZONE_GIGABYTE,
@@ -22,7 +23,6 @@ from rackrate.plan.prices import (
     Price,
     instance_hour,
 )
-from rackrate.plan.schedule import build_schedule
 from tests.templates import cloudformation
 from tests.unit.builders import arm, plan
 

@@ -19,7 +19,7 @@ from rackrate.plan.estimate import (
     Traffic,
     estimate,
 )
-from rackrate.plan.schedule import build_schedule, build_warm_up
+from rackrate.plan.items import build_schedule, build_warm_up
 from tests.unit import builders
 from tests.unit.builders import C5_LARGE, network
 from tests.unit.samples import ARMS, NODES, node

@@ -23,7 +23,7 @@ from rackrate.plan.guards import (
     planned_guards,
     topology,
 )
-from rackrate.plan.schedule import BlockItem, MakeupItem, Pair
+from rackrate.plan.items import BlockItem, MakeupItem, Pair
 from tests.unit.builders import arm, network, node
 
 STEADY = network(50e9, 50e9)

@@ -13,7 +13,7 @@ from rackrate.errors import InvalidCampaign, InvalidComparison, InvalidPlan
 from rackrate.plan.campaign import check_plans, read_campaign
 from rackrate.plan.check import check_plan
 from rackrate.plan.estimate import estimate
-from rackrate.plan.schedule import build_schedule, build_warm_up
+from rackrate.plan.items import build_schedule, build_warm_up
 from rackrate.results.comparison import read_request
 from rackrate.stack.preflight import PreflightFailed
 from tests.templates.cloudformation import ROOT

@@ -13,8 +13,8 @@ from rackrate.plan.ceilings import GUIDE, Ceiling
 from rackrate.plan.costs import Cost, CostLine
 from rackrate.plan.estimate import Traffic
 from rackrate.plan.guards import Guard
+from rackrate.plan.items import TrialKey
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.schedule import TrialKey
 from rackrate.results.build import RunFailure, RunTimes, build_results
 from rackrate.results.schema import Results
 from rackrate.verdict.enough import Stopped, stop

@@ -10,7 +10,7 @@ from rackrate.errors import InvalidComparison
 from rackrate.executions.objects import LINK_SECONDS
 from rackrate.measure.trials import RawValues
 from rackrate.plan.fields import Blocks
-from rackrate.plan.schedule import build_schedule
+from rackrate.plan.items import build_schedule
 from rackrate.stages import compare as stage
 from rackrate.stages.analyze import analyze
 from rackrate.stages.compare import compare

@@ -6,7 +6,7 @@ import pytest
 
 from rackrate.errors import ServersNotReady
 from rackrate.measure import manifests
-from rackrate.plan.schedule import block_items, planned_trials
+from rackrate.plan.items import block_items, planned_trials
 from rackrate.results.build import RunFailure
 from rackrate.stages.await_servers import await_servers
 from rackrate.stages.check_links import Links, check_links

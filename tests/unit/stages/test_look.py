@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rackrate.errors import TrialsLost
-from rackrate.plan.schedule import planned_trials
+from rackrate.plan.items import planned_trials
 from rackrate.results.build import RunFailure
 from rackrate.stages.analyze import analyze
 from rackrate.stages.collect import give_up

@@ -15,7 +15,7 @@ from rackrate.measure.node_groups import why_lacking
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, cni
 from rackrate.measure.placement import MOST_VALUES
 from rackrate.plan.estimate import EstimateSummary, Traffic
-from rackrate.plan.schedule import block_items
+from rackrate.plan.items import block_items
 from rackrate.selectors import Selector, parse_tolerations
 from tests.unit import builders
 from tests.unit.conftest import AutoScaling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackrate.plan.schedule import block_items
+from rackrate.plan.items import block_items
 from rackrate.stages.await_servers import await_servers
 from rackrate.stages.launch import launch
 from rackrate.stages.teardown import teardown

@@ -11,7 +11,7 @@ import pytest
 from rackrate import tools
 from rackrate.errors import ClusterUnreachable, InvalidPlan, Throttled
 from rackrate.measure import manifests, members
-from rackrate.plan.schedule import BlockItem, block_items
+from rackrate.plan.items import BlockItem, block_items
 from rackrate.results.schema import Results
 from rackrate.selectors import Selector
 from rackrate.settings import LOAD, StackArm

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rackrate import tools
 from rackrate.measure.trials import RawValues
 from rackrate.plan.arms import InstanceNetwork, Node
-from rackrate.plan.schedule import TrialKey
+from rackrate.plan.items import TrialKey
 from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.model import Baseline

@@ -13,7 +13,7 @@ from rackrate import tools
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues
 from rackrate.plan.arms import InstanceNetwork, Node
-from rackrate.plan.schedule import TrialKey
+from rackrate.plan.items import TrialKey
 from rackrate.tools import Interval
 from rackrate.verdict.marks import (
     CLEARLY_ABOVE,
