@@ -41,7 +41,7 @@ from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL, Settings, StackArm
 from rackrate.stages.collect import Drafts
 from rackrate.stages.plan import plan as plan_run
-from rackrate.tools import Interval, Measurement, TestBase
+from rackrate.tools.base import Interval, Measurement, TestBase
 
 Json = dict[str, Any]
 

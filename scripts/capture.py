@@ -36,8 +36,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "functions"))
 
-from rackrate import tools  # noqa: E402
-from rackrate.tools import Port, TestBase  # noqa: E402
+from rackrate import registry  # noqa: E402
+from rackrate.tools.base import Port, TestBase  # noqa: E402
 from rackrate.workloads.base import WorkloadTest  # noqa: E402
 from scripts import members  # noqa: E402
 from tests.unit.tools.captures import DATA, INDEX  # noqa: E402
@@ -270,14 +270,14 @@ def _prepare(sysctls: Mapping[str, str]) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Make the captures and print their paths."""
     parser = argparse.ArgumentParser(prog="scripts.capture", description=__doc__)
-    parser.add_argument("tool", choices=tools.names())
+    parser.add_argument("tool", choices=registry.names())
     parser.add_argument("version", help="the folder's name, such as 3.18")
     parser.add_argument("situations", nargs="*", metavar="SITUATION=OPTIONS")
     chosen = parser.parse_args(arguments)
     if _INSIDE not in os.environ:
         _enter(arguments)
     good = {
-        name: tools.load_test(
+        name: registry.load_test(
             {"name": "captured", "tool": chosen.tool, **json.loads(options or "{}")}
         )
         for name, _, options in (each.partition("=") for each in chosen.situations or ["default"])

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.document import Json
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.campaign_fields import CampaignInput
@@ -22,6 +22,7 @@ from rackrate.plan.check import MAX_PLAN_BYTES, MAX_RUN_SECONDS
 from rackrate.plan.fields import MAX_ARMS, MAX_EARLIER_RUNS, MAX_TESTS, MAX_TRIALS, PlanInput
 from rackrate.plan.items import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate.plan.model import CATALOGUE
+from rackrate.tools.base import TestBase
 from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
 from rackrate_text.units import UNITS
 from scripts.markdown import ROOT, bullet, table, with_part
@@ -47,8 +48,8 @@ def schema() -> Json:
     arm, definitions = _definition(ArmChoice)
     definitions = {**root.pop("$defs", {}), **definitions, "Arm": arm}
     branches = [_names_of_catalogue()]
-    for tool in tools.names():
-        branch, inner = _definition(tools.test_class(tool))
+    for tool in registry.names():
+        branch, inner = _definition(registry.test_class(tool))
         definitions |= {**inner, tool: _with_tool(branch, tool)}
         branches.append({"$ref": f"#/$defs/{tool}"})
     properties = root["properties"]
@@ -106,7 +107,7 @@ def _names_of_catalogue() -> Json:
 
 def _with_tool(branch: Json, tool: str) -> Json:
     """Add to a tool's schema: `tool` is optional if `name` is one of its tests in the catalogue."""
-    described = tools.TestBase.model_fields["tool"].description
+    described = TestBase.model_fields["tool"].description
     branch["properties"]["tool"]["description"] = described
     known = [name for name, test in CATALOGUE.items() if test["tool"] == tool]
     named: Json = {"properties": {"name": {"enum": known}}, "required": ["name"]}
@@ -126,7 +127,7 @@ def parts(found: Mapping[str, Any]) -> dict[str, str]:
     branches = [
         f"### {tool}\n\n{definitions[tool]['description']}\n\n{_fields(definitions[tool])}\n\n"
         f"{_metrics(tool)}"
-        for tool in tools.names()
+        for tool in registry.names()
     ]
     return {
         "the plan": _fields(found),
@@ -166,7 +167,7 @@ def _catalogue() -> str:
 
 def _metrics(tool: str) -> str:
     """The metrics of a tool's tests in the catalogue, or of its default test if it has none."""
-    default, *others = tools.examples(tool)
+    default, *others = registry.examples(tool)
     named = [test for test in others if test.name in CATALOGUE]
     rows = (
         (f"`{test.name}`", metric.name, metric.unit, metric.better, metric.statistic)

@@ -12,9 +12,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.measure import counters
-from rackrate.tools import Metric
+from rackrate.tools.base import Metric
 from rackrate_text.units import quantity
 from rackrate_text.words import listed
 from scripts.markdown import ROOT, table, with_part
@@ -33,7 +33,7 @@ def documents() -> dict[Path, str]:
     page = REFERENCE.read_text()
     for name, part in (
         ("table of tools", _table(tried)),
-        ("tools", "\n\n".join(map(_section, tools.names()))),
+        ("tools", "\n\n".join(map(_section, registry.names()))),
         ("captures", "\n\n".join(_captures(tried))),
     ):
         page = with_part(page, name, part)
@@ -42,16 +42,16 @@ def documents() -> dict[Path, str]:
 
 def _programs() -> str:
     found = dict(counters.PROGRAMS)
-    for name in tools.names():
-        if not tools.test_class(name).large:
-            found |= tools.test_class(name).programs
+    for name in registry.names():
+        if not registry.test_class(name).large:
+            found |= registry.test_class(name).programs
     return "".join(f"{program} {package}\n" for program, package in sorted(found.items()))
 
 
 def _large() -> str:
     lines = []
-    for name in tools.names():
-        test = tools.test_class(name)
+    for name in registry.names():
+        test = registry.test_class(name)
         if test.large:
             tests = ",".join(sorted({name, *test.catalogue}))
             lines += [f"{program} {source} {tests}\n" for program, source in test.programs.items()]
@@ -60,36 +60,36 @@ def _large() -> str:
 
 def _table(tried: tuple[Capture, ...]) -> str:
     rows = []
-    for tool in tools.names():
+    for tool in registry.names():
         first, _, _ = _text(tool).partition("\n\n")
         # Options can change the server's ports. The captures cover all tested options.
-        tests = [*tools.examples(tool), *(each.test for each in tried if each.tool == tool)]
+        tests = [*registry.examples(tool), *(each.test for each in tried if each.tool == tool)]
         ports = {port for test in tests if test.server is not None for port in test.server.ports}
         rows.append(
             (
                 f"[`{tool}`](#{tool})",
                 first,
                 ", ".join(f"`{metric.name}`" for metric in tests[0].metrics),
-                ", ".join(f"`{program}`" for program in tools.test_class(tool).programs),
+                ", ".join(f"`{program}`" for program in registry.test_class(tool).programs),
                 ", ".join(f"{port.number} {port.protocol}" for port in sorted(ports)) or "none",
             )
         )
     titles = ("tool", "what it is", "metrics by default", "programs", "server's ports")
-    refused = [f"`{tool}`" for tool in tools.names() if tools.test_class(tool).no_ipv6]
+    refused = [f"`{tool}`" for tool in registry.names() if registry.test_class(tool).no_ipv6]
     note = f"Pods with IPv6 addresses can be measured with all but {listed(refused)}."
     return f"{table(titles, rows)}\n\n{note}"
 
 
 def _text(tool: str) -> str:
-    return (tools.module(tool).__doc__ or "").strip()
+    return (registry.module(tool).__doc__ or "").strip()
 
 
 def _section(tool: str) -> str:
     """A tool's section: its module's docstring, metrics, command lines and details."""
-    test = tools.examples(tool)[0]
+    test = registry.examples(tool)[0]
     metrics = (
         (f"`{metric.name}`", metric.unit, metric.better, metric.statistic, _resolution(metric))
-        for metric in tools.metrics(tool)
+        for metric in registry.metrics(tool)
     )
     lines = [f"client: {shlex.join(test.argv('ADDRESS'))}"]
     if test.server is not None:
@@ -101,7 +101,7 @@ def _section(tool: str) -> str:
         table(("metric", "unit", "better", "a trial's value", "resolution, by default"), metrics),
         f'```text title="By default"\n{commands}\n```',
     ]
-    if details := tools.test_class(tool).all_details():
+    if details := registry.test_class(tool).all_details():
         rows = ((f"`{detail.name}`", detail.text) for detail in details)
         parts.append(table(("detail", "what it is"), rows))
     return "\n\n".join(parts)
@@ -114,7 +114,7 @@ def _resolution(metric: Metric) -> str:
 
 def _captures(tried: tuple[Capture, ...]) -> Iterator[str]:
     """The parsers' results for all captures: the values and the refusals of each tool."""
-    for tool in tools.names():
+    for tool in registry.names():
         found = [capture for capture in tried if capture.tool == tool]
         versions = list(dict.fromkeys(capture.version for capture in found))
         outcomes: dict[str, dict[str, str]] = {}

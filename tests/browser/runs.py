@@ -25,7 +25,7 @@ from rackrate.results.comparison import Recorded, build_comparison
 from rackrate.results.schema import Findings
 from rackrate.stages.collect import Drafts
 from rackrate.stages.plan import plan as plan_run
-from rackrate.tools import Interval, Measurement, TestBase
+from rackrate.tools.base import Interval, Measurement, TestBase
 from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.wording import name_of_runs

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from lab import stack
-from rackrate import tools
+from rackrate import registry
 from rackrate.plan import model as plans
+from rackrate.tools.base import TestBase
 from tests.lab.running import Lab
 
 PLANS = stack.REPOSITORY / "docs" / "plans"
@@ -56,9 +57,9 @@ def shortened(name: str) -> dict[str, Any]:
     return {**found, "tests": tests, "blocks": BLOCKS, "warm_up": False}
 
 
-def complete(test: Mapping[str, Any]) -> tools.TestBase:
+def complete(test: Mapping[str, Any]) -> TestBase:
     """A test of a plan with all of its options."""
-    return tools.load_test({**plans.CATALOGUE.get(test["name"], {}), **test})
+    return registry.load_test({**plans.CATALOGUE.get(test["name"], {}), **test})
 
 
 def arms_of(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:

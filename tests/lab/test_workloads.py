@@ -13,7 +13,7 @@ import kubernetes.client as kubernetes
 import pytest
 
 from lab import stack
-from rackrate import tools
+from rackrate import registry
 from rackrate.workloads.base import WorkloadTest
 from tests.lab.running import Lab
 from tests.lab.storage import storage_class
@@ -21,7 +21,9 @@ from tests.lab.toggles import Toggles
 from tests.lab.waiting import eventually
 from tests.taskcat.deploying import Deployment
 
-WORKLOADS = [name for name in tools.names() if issubclass(tools.test_class(name), WorkloadTest)]
+WORKLOADS = [
+    name for name in registry.names() if issubclass(registry.test_class(name), WorkloadTest)
+]
 PING = {"name": "rtt", "count": 5, "interval_seconds": 0.2}
 #: A run takes two to four minutes on two cores.
 DEADLINE_SECONDS = 500

@@ -12,9 +12,10 @@ from rackrate.plan.estimate import Estimates
 from rackrate.plan.items import TrialKey
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.registry import load_test
 from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL
-from rackrate.tools import TestBase, load_test
+from rackrate.tools.base import TestBase
 from rackrate.verdict.model import Baseline, Pairs, Verdict
 
 TESTS = tuple(load_test({"name": name, **CATALOGUE[name]}) for name in ("tcp-1", "tcp-8", "rtt"))

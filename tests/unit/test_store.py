@@ -16,7 +16,7 @@ from rackrate.errors import Throttled
 from rackrate.executions.store import Store
 from rackrate.executions.trials import Replaced
 from rackrate.measure.trials import RawValues, TrialState
-from rackrate.tools import Interval
+from rackrate.tools.base import Interval
 from tests.unit.builders import failed_trial, trial, verdict
 from tests.unit.samples import SETTINGS
 

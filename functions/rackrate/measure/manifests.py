@@ -21,8 +21,7 @@ from rackrate.plan.durations import traffic_seconds
 from rackrate.plan.items import BlockItem, Pair, Phase
 from rackrate.selectors import Toleration
 from rackrate.settings import StackArm
-from rackrate.tools import TestBase
-from rackrate.tools.base import Port, Server
+from rackrate.tools.base import Port, Server, TestBase
 from rackrate.workloads.base import FILES, WorkloadTest
 
 RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rackrate.document import Json
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Cluster
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 
 #: Requests to the API at the same time.
 WORKERS = 16

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackrate.plan.durations import FIRST_START_SECONDS, NEXT_START_SECONDS, PODS_PER_SECOND
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 
 #: An annotation of a client pod: the agreed starts of its tests in seconds since 1970, by test.
 STARTS = "rackrate.dev/starts"

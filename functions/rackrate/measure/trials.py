@@ -12,8 +12,7 @@ from rackrate.foreign import plain
 from rackrate.histograms import Histogram
 from rackrate.plan.arms import Network, Via
 from rackrate.plan.items import TrialKey
-from rackrate.tools import Interval, Measurement, TestBase
-from rackrate.tools.base import MEMBERS_CPU
+from rackrate.tools.base import MEMBERS_CPU, Interval, Measurement, TestBase
 
 Status = Literal["measured", "failed"]
 Detail = float | int | str

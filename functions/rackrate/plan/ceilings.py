@@ -21,7 +21,7 @@ from typing import Any
 from rackrate.document import Document
 from rackrate.plan.arms import Arm, InstanceNetwork
 from rackrate.settings import BandwidthWeighting
-from rackrate.tools import TestBase, Throughput
+from rackrate.tools.base import TestBase, Throughput
 from rackrate_text.units import percent, quantity
 
 GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html"

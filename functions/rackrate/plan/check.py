@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice, Network, PairZones, Via
 from rackrate.plan.capacity import LEAST_NODES
@@ -23,7 +23,7 @@ from rackrate.plan.model import CATALOGUE, Plan, names_of
 from rackrate.plan.pairing import Pairing, rounds_of_block, trials_of_block
 from rackrate.plan.workloads import pair_tests, workloads
 from rackrate.settings import StackArm
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB, Volume, WorkloadTest
 from rackrate_text.units import duration
 from rackrate_text.words import counted, listed, nearest
@@ -388,7 +388,7 @@ def _name_of(entry: Any) -> str | None:
 def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
     if isinstance(entry, str):
         if entry in CATALOGUE:
-            return tools.load_test({"name": entry, **CATALOGUE[entry]})
+            return registry.load_test({"name": entry, **CATALOGUE[entry]})
         faults.append(
             Fault(
                 path,
@@ -417,23 +417,23 @@ def _read_test(entry: Any, path: str, faults: list[Fault]) -> TestBase | None:
                 f"{path}.tool",
                 "is missing, and the name is none of the catalogue's"
                 + nearest(name or "", CATALOGUE),
-                f"use one of {listed(tools.names(), 'or')}, or a name of the catalogue:"
+                f"use one of {listed(registry.names(), 'or')}, or a name of the catalogue:"
                 f" {listed(CATALOGUE, 'or')}",
             )
         )
         return None
-    if not isinstance(tool, str) or tool not in tools.names():
+    if not isinstance(tool, str) or tool not in registry.names():
         faults.append(
             Fault(
                 f"{path}.tool",
-                f"there is no tool {shown(tool)}{nearest(str(tool), tools.names())}",
-                f"use one of {listed(tools.names(), 'or')}",
+                f"there is no tool {shown(tool)}{nearest(str(tool), registry.names())}",
+                f"use one of {listed(registry.names(), 'or')}",
             )
         )
         return None
     # The catalogue's options of a test apply only to its own tool.
     defaults = known if known.get("tool") == tool else {"tool": tool}
-    model = tools.test_class(tool)
+    model = registry.test_class(tool)
     try:
         return model.model_validate({**defaults, **entry})
     except ValidationError as error:

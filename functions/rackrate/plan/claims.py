@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from rackrate.errors import Fault
 from rackrate.plan.arms import Arm, InstancePlacement, Node
 from rackrate.plan.pairing import Pairing
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate_text.words import counted, listed
 
 #: How many nodes of an arm a fault names.

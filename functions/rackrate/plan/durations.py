@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from rackrate.plan.items import BlockItem, Item, Pair, Phase, block_items
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.workloads.base import WorkloadTest
 
 #: Overhead of a round besides its traffic: starting pods and containers, and collecting.

@@ -16,7 +16,7 @@ from rackrate.plan.items import Item, Pair, block_items, planned_trials, up_to_b
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.prices import prices
-from rackrate.tools import TestBase, Throughput
+from rackrate.tools.base import TestBase, Throughput
 
 #: How long a look at the verdicts takes.
 OVERHEAD_SECONDS_PER_LOOK = 5.0

@@ -15,7 +15,7 @@ from rackrate.plan.ceilings import limit_for
 from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS
 from rackrate.plan.items import Item, block_items
 from rackrate.plan.workloads import pair_tests, places, workloads
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate_text.units import duration, quantity, ratio
 from rackrate_text.words import counted, listed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.workloads.base import WorkloadTest
 
 #: nicolaka/netshoot is the template's default. These are its programs, and its registries:

@@ -30,7 +30,8 @@ from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.pairing import Edge, Pairing
 from rackrate.plan.workloads import pair_tests, places, workloads
-from rackrate.tools import AnyTest, TestBase
+from rackrate.registry import AnyTest
+from rackrate.tools.base import TestBase
 from rackrate.workloads.base import WorkloadTest
 from rackrate_text.failures import place
 

@@ -6,7 +6,7 @@ from rackrate.document import Document
 from rackrate.plan.arms import Arm, Node
 from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
-from rackrate.tools import Better
+from rackrate.tools.base import Better
 
 
 class ComparedMetric(Document):

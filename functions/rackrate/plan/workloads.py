@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rackrate.plan.arms import Arm, Node
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.workloads.base import WorkloadTest
 
 #: A member's host name is a DNS label.

@@ -15,7 +15,7 @@ from rackrate.report.frame import figure, pair_of, raw_link, rows_of
 from rackrate.report.markup import cell, listed_cell, number, text
 from rackrate.report.material import Material, MetricMaterial, TestMaterial
 from rackrate.report.values import Columns, Value, by_column
-from rackrate.tools import Interval
+from rackrate.tools.base import Interval
 from rackrate.verdict.model import Ends
 from rackrate_text.units import UNKNOWN, duration, metric_column, percent, quantity
 from rackrate_text.words import counted, listed, metric_of_test, metric_words

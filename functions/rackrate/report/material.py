@@ -14,7 +14,7 @@ from rackrate.plan.items import TrialKey
 from rackrate.plan.replacements import Replacement
 from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest, Results
 from rackrate.results.workloads import WorkloadOfResults
-from rackrate.tools import Interval, TestBase
+from rackrate.tools.base import Interval, TestBase
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Baseline, Mark, Summary, Verdict
 from rackrate_text.units import duration

@@ -30,7 +30,7 @@ from rackrate.results.schema import (
     WarmUpTrial,
 )
 from rackrate.results.workloads import workloads_of
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.verdict import wording
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Analysis

@@ -27,7 +27,7 @@ from rackrate.results.build import (
     versions_of,
 )
 from rackrate.results.schema import Compared, ComparedRun, Comparison
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.verdict import analysis, wording
 from rackrate.verdict.analysis import cross_verdicts, not_recorded
 from rackrate.verdict.differences import differences

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.document import Document
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Node
@@ -60,7 +60,7 @@ _TYPES: dict[type, Type] = {int: "bigint", float: "double", str: "string"}
 #: The columns of the tools' details.
 DETAILS = {
     detail.name: Column(detail.column_name, _TYPES[detail.kind], detail.text)
-    for detail in tools.details()
+    for detail in registry.details()
 }
 #: The facts about a trial's two nodes, by column.
 _NODE_FACTS: Mapping[str, Callable[[Node], str | None]] = {
@@ -143,7 +143,7 @@ VERDICTS = (
 
 METRICS = tuple(
     Column(metric_column(metric.name, metric.unit), "double", f"the trial's {metric.name}")
-    for metric in tools.metrics()
+    for metric in registry.metrics()
 )
 NODES = tuple(
     Column(f"{side}_{name}", "string", f"the {side}'s node: {name.replace('_', ' ')}")

@@ -28,7 +28,7 @@ from rackrate.plan.replacements import Replacement
 from rackrate.results.workloads import WorkloadOfResults
 from rackrate.selectors import SelectorField
 from rackrate.settings import BandwidthWeighting
-from rackrate.tools import Better
+from rackrate.tools.base import Better
 from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Difference, Mark, Summary, Verdict
 from rackrate.verdict.together import Together

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.executions.store import Store
@@ -42,8 +42,7 @@ from rackrate.plan.repetitions import (
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.stages.bootstrap import ask_to_heal
-from rackrate.tools import ParseError, TestBase
-from rackrate.tools.base import LOG_BYTES
+from rackrate.tools.base import LOG_BYTES, ParseError, TestBase
 from rackrate.workloads.base import WorkloadTest
 
 #: How many requests to the cluster and to AWS run in parallel.
@@ -505,7 +504,7 @@ def _judged(seen: Trial, test: TestBase, ended: Outcome, log: Log | None, phase:
         words = f"{test.tool} printed more than {most} MB, of which the first {most} MB are kept"
         return _failed(seen, "; ".join(filter(None, (ended.failure, words))))
     try:
-        measurement = tools.parse(test, text)
+        measurement = registry.parse(test, text)
         if ended.failure is None:
             return _Read(seen.measured(test, measurement), RawValues.of(measurement))
         return _failed(seen, ended.failure)

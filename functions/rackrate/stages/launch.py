@@ -55,7 +55,7 @@ from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.collect import write_down
 from rackrate.stages.take_lease import keep_lease
 from rackrate.times import now
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.verdict import wording
 
 #: The collector starts this long before the tests can end, so that its start-up costs no time.

@@ -10,7 +10,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.aws import is_ipv6
 from rackrate.errors import Fault
 from rackrate.stack.custom_resource import Answer
@@ -53,7 +53,7 @@ logger = Logger(child=True)
 _NO_WARNING = "none"
 _IPV6_WARNING = (
     "The cluster's pods have IPv6 addresses. Plans with tests of"
-    f" {listed([name for name in tools.names() if tools.test_class(name).no_ipv6], 'or')} are"
+    f" {listed([name for name in registry.names() if registry.test_class(name).no_ipv6], 'or')} are"
     " refused."
 )
 #: States of NAT gateways that count (Amazon VPC user guide, "Amazon VPC quotas").

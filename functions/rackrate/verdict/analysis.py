@@ -14,8 +14,7 @@ from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.ceilings import ceiling, limit_for
 from rackrate.plan.looks import look_level, looks
-from rackrate.tools import Metric, TestBase
-from rackrate.tools.base import least_for
+from rackrate.tools.base import Metric, TestBase, least_for
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
 from rackrate.verdict.kinds import partition_pairs, partitions_in_words, zones_in_words

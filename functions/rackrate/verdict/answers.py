@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rackrate.document import Document
-from rackrate.tools import Better
+from rackrate.tools.base import Better
 from rackrate.verdict.model import Ends, Word
 
 #: What an answer is about. With fewer than `LEAST_DRAWS` draws nothing can be said of the group.

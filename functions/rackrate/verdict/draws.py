@@ -26,7 +26,7 @@ import mpmath
 import numpy as np
 
 from rackrate.plan.looks import look_level, looks
-from rackrate.tools import Better
+from rackrate.tools.base import Better
 from rackrate.verdict.drift import LEAST_CHANGE
 from rackrate.verdict.estimate import (
     CONFIDENCE,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
-from rackrate.tools import Better
+from rackrate.tools.base import Better
 from rackrate.verdict.model import Ends, Word
 from rackrate.verdict.student import satterthwaite, student_t
 from rackrate_text.units import percent

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS, LEAST_RUNS
-from rackrate.tools import Better
+from rackrate.tools.base import Better
 from rackrate.verdict.drift import Series
 from rackrate.verdict.estimate import (
     CONFIDENCE,

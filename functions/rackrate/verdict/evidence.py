@@ -14,7 +14,7 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.items import TrialKey
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.tools import Metric, TestBase
+from rackrate.tools.base import Metric, TestBase
 
 if TYPE_CHECKING:
     from rackrate.verdict.layout import Value

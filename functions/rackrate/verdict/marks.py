@@ -15,7 +15,7 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import Arm
 from rackrate.plan.items import TrialKey
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.tools import Interval, TestBase
+from rackrate.tools.base import Interval, TestBase
 from rackrate.verdict.model import Mark
 from rackrate.verdict.network_cards import few_connections_notes, unused_express_notes
 from rackrate.workloads.base import WorkloadTest

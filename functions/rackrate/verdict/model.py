@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
 from rackrate.document import Document
 from rackrate.plan.ceilings import Ceiling
 from rackrate.plan.items import TrialKey
-from rackrate.tools import Better
+from rackrate.tools.base import Better
 from rackrate.verdict.together import Together
 
 Word = Literal["better", "worse", "no meaningful difference", "inconclusive"]

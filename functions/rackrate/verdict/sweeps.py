@@ -16,7 +16,7 @@ import numpy as np
 from rackrate.plan.arms import Arm
 from rackrate.plan.pairing import Pairing
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.verdict.answers import SweepCell
 from rackrate.verdict.estimate import (
     CONFIDENCE,

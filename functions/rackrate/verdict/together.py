@@ -15,7 +15,7 @@ from rackrate.document import Document
 from rackrate.measure.trials import Trial
 from rackrate.plan.items import TrialKey
 from rackrate.plan.model import Plan
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate_text.units import duration, percent
 from rackrate_text.words import counted
 

@@ -13,16 +13,18 @@ import pytest
 
 from benchmarks.scale import PLAN
 from lab.simulated.logs import NoRecording, Pods, log_of, printed
-from rackrate import tools
+from rackrate import registry
 from rackrate.measure.starts import waiting
 
-TESTS = [tools.load_test({**tools.catalogue()[each["name"]], **each}) for each in PLAN["tests"]]
+TESTS = [
+    registry.load_test({**registry.catalogue()[each["name"]], **each}) for each in PLAN["tests"]
+]
 STARTED = 1_795_275_000.0
 
 
 def value(test, seed, *, in_group=False):
     text = printed(test.argv("10.0.0.9"), STARTED, seed, in_group=in_group)
-    return tools.parse(test, text)
+    return registry.parse(test, text)
 
 
 @pytest.mark.parametrize("test", [*TESTS, TESTS[0].warm_up()], ids=lambda test: test.name)

@@ -10,8 +10,8 @@ import pytest
 
 from rackrate.measure import manifests
 from rackrate.plan.items import BlockItem, Pair
+from rackrate.registry import load_test
 from rackrate.selectors import parse_tolerations
-from rackrate.tools import load_test
 from rackrate.tools.base import Port, Server
 from tests.unit.samples import ARMS
 

@@ -9,14 +9,14 @@ import time
 
 import pytest
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.measure.pods import outcome
 from rackrate.measure.starts import STARTS, agreed_starts, awaited, waiting
 from rackrate.plan.durations import waiting_seconds
 from tests.waiting import HUNG_SECONDS
 
-TCP = tools.load_test({"name": "tcp-1", "tool": "iperf3", "seconds": 10})
-RTT = tools.load_test({"name": "rtt", "tool": "ping"})
+TCP = registry.load_test({"name": "tcp-1", "tool": "iperf3", "seconds": 10})
+RTT = registry.load_test({"name": "rtt", "tool": "ping"})
 NOW = 1_795_275_000.25
 SHELLS = [found for name in ("dash", "bash", "busybox") if (found := shutil.which(name))]
 

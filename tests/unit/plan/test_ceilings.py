@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.plan.arms import EnaExpressUse
 from rackrate.plan.ceilings import (
     ENA_EXPRESS_GUIDE,
@@ -22,7 +22,7 @@ from rackrate.plan.ceilings import (
     instance_network,
     limit_for,
 )
-from rackrate.tools import Throughput
+from rackrate.tools.base import Throughput
 from tests.unit.builders import C5_LARGE, arm, network
 
 STEADY = network(50e9, 50e9)
@@ -163,22 +163,22 @@ class TestWhatArmsAndTestsBring:
         assert arm_limit(host, Throughput(1)) == of(1, "cluster")
 
     def test_a_test_brings_its_flows(self):
-        eight = tools.load_test({"name": "t", "tool": "iperf3", "streams": 8, "seconds": 10})
+        eight = registry.load_test({"name": "t", "tool": "iperf3", "streams": 8, "seconds": 10})
         assert limit_for(arm("a"), eight).name == "instance peak"
-        ping = tools.load_test({"name": "t", "tool": "ping"})
+        ping = registry.load_test({"name": "t", "tool": "ping"})
         assert limit_for(arm("a"), ping) is None
 
     def test_a_test_brings_its_directions_each_with_its_own_streams_and_limit(self):
         both = {"name": "t", "tool": "iperf3", "streams": 1, "bidirectional": True, "seconds": 10}
-        found = limit_for(arm("a", network=STEADY), tools.load_test(both))
+        found = limit_for(arm("a", network=STEADY), registry.load_test(both))
         assert found == Limit("single-flow", 2 * 5e9)
-        eight = tools.load_test({**both, "streams": 8})
+        eight = registry.load_test({**both, "streams": 8})
         group = arm("a", placement="cluster", network=STEADY)
         assert limit_for(group, eight).bits_per_second == 2 * 50e9
 
     def test_a_test_brings_the_rate_it_limits_itself_to(self):
         udp = {"name": "t", "tool": "iperf3", "protocol": "udp", "bits_per_second": 10**9}
-        found = limit_for(arm("a", network=STEADY), tools.load_test(udp))
+        found = limit_for(arm("a", network=STEADY), registry.load_test(udp))
         assert found == Limit("offered rate", 1e9, PLAN)
 
     def test_the_first_network_card_counts(self):

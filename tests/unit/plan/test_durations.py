@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rackrate.plan.durations import expected_block_seconds, expected_run_seconds, round_seconds
-from rackrate.tools import load_test
+from rackrate.registry import load_test
 from tests.unit.plan.schedules import build, warm_up
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.plan import guards
 from rackrate.plan.arms import InstancePlacement
 from rackrate.plan.guards import (
@@ -27,9 +27,9 @@ from rackrate.plan.items import BlockItem, MakeupItem, Pair
 from tests.unit.builders import arm, network, node
 
 STEADY = network(50e9, 50e9)
-TCP_1 = tools.load_test({"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10})
-TCP_8 = tools.load_test({"name": "tcp-8", "tool": "iperf3", "streams": 8, "seconds": 10})
-RTT = tools.load_test({"name": "rtt", "tool": "ping"})
+TCP_1 = registry.load_test({"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10})
+TCP_8 = registry.load_test({"name": "tcp-8", "tool": "iperf3", "streams": 8, "seconds": 10})
+RTT = registry.load_test({"name": "rtt", "tool": "ping"})
 FACTS = node("a")
 
 
@@ -129,7 +129,7 @@ class TestArmsThatCannotDiffer:
 
     def test_a_rate_that_both_arms_carry_trips(self):
         udp = {"name": "udp", "tool": "iperf3", "protocol": "udp", "bits_per_second": 10**9}
-        found = arms_cannot_differ(outlook(tests=[tools.load_test(udp)]))
+        found = arms_cannot_differ(outlook(tests=[registry.load_test(udp)]))
         assert found.would_trip
         assert "offered rate" in found.text
 
@@ -227,14 +227,14 @@ class TestConfounds:
 class TestTheTool:
     def test_a_test_too_fast_for_one_thread_trips(self):
         arms = [arm(name, ["a", "b"], network=STEADY) for name in ("treatment", "baseline")]
-        many = tools.load_test({"name": "tcp-32", "tool": "iperf3", "streams": 32})
+        many = registry.load_test({"name": "tcp-32", "tool": "iperf3", "streams": 32})
         found = one_thread(outlook(arms=arms, tests=[many, TCP_1]))
         assert found.would_trip
         assert found.text.startswith("tcp-32 may come to more than 40.0 Gbit/s")
 
     def test_iperf_has_threads_and_slow_tests_need_none(self):
         arms = [arm(name, ["a", "b"], network=STEADY) for name in ("treatment", "baseline")]
-        iperf = tools.load_test({"name": "i", "tool": "iperf", "streams": 32})
+        iperf = registry.load_test({"name": "i", "tool": "iperf", "streams": 32})
         assert not one_thread(outlook(arms=arms, tests=[iperf, RTT])).would_trip
         assert not one_thread(outlook(tests=[TCP_8])).would_trip
 

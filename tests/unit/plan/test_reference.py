@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.errors import InvalidPlan
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.check import check_plan
@@ -51,11 +51,11 @@ def test_the_schema_is_a_schema_of_its_draft():
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
-@pytest.mark.parametrize("tool", tools.names())
+@pytest.mark.parametrize("tool", registry.names())
 def test_every_tool_is_a_branch_that_its_name_selects(tool):
     assert {"$ref": f"#/$defs/{tool}"} in SCHEMA["properties"]["tests"]["items"]["oneOf"]
     assert SCHEMA["$defs"][tool]["properties"]["tool"]["const"] == tool
-    assert set(SCHEMA["$defs"][tool]["properties"]) == set(tools.test_class(tool).model_fields)
+    assert set(SCHEMA["$defs"][tool]["properties"]) == set(registry.test_class(tool).model_fields)
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
@@ -139,7 +139,7 @@ def objects(names):
     return st.dictionaries(st.sampled_from(sorted(names)), scalars, max_size=5)
 
 
-test_fields = {name for tool in tools.names() for name in tools.test_class(tool).model_fields}
+test_fields = {name for tool in registry.names() for name in registry.test_class(tool).model_fields}
 arm_entries = scalars | objects(ArmChoice.model_fields)
 test_entries = scalars | objects({*test_fields, "colour"})
 wild_plans = st.fixed_dictionaries(
@@ -173,7 +173,7 @@ def test_what_the_schema_refuses_the_stack_refuses_too(raw):
 @st.composite
 def tool_tests(draw):
     """Options of a tool, each within the bounds of the tool's model."""
-    tool = draw(st.sampled_from(tools.names()))
+    tool = draw(st.sampled_from(registry.names()))
     fields = SCHEMA["$defs"][tool]["properties"]
     chosen = draw(st.sets(st.sampled_from(sorted(set(fields) - {"name", "tool"})), max_size=3))
     values = {}
@@ -216,7 +216,7 @@ def test_what_the_stack_takes_the_schema_takes_and_its_warm_up_can_be_read_again
         assert {fault.path.split(".")[0] for fault in invalid.faults} <= {"tests[0]", "blocks"}
         return
     warm_up = checked.warm_up()
-    assert tools.load_test(warm_up.model_dump()) == warm_up
+    assert registry.load_test(warm_up.model_dump()) == warm_up
     assert warm_up.expected_seconds <= 2.5
 
 

@@ -16,7 +16,7 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.report.charts import canvas
 from rackrate.report.page import render_page
 from rackrate.results.build import RunFailure
-from rackrate.tools import Interval
+from rackrate.tools.base import Interval
 from rackrate.verdict.model import Baseline
 from tests.unit.report import samples as samples
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import Arm, InstanceNetwork, Node
@@ -31,7 +31,7 @@ from rackrate.verdict.model import (
 from tests.unit import builders
 
 TESTS = tuple(
-    tools.load_test(test)
+    registry.load_test(test)
     for test in (
         {"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10},
         {"name": "rtt", "tool": "ping", "count": 30, "interval_seconds": 0.2},

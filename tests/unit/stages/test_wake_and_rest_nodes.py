@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 from botocore.parsers import ResponseParserError
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
 from rackrate.measure.manifests import ARM
 from rackrate.selectors import Selector
@@ -132,7 +132,7 @@ class TestLoadNodes:
 
     @pytest.fixture
     def with_workload(self, monkeypatch):
-        monkeypatch.setattr(tools.test_class("ping"), "uses_load_nodes", True)
+        monkeypatch.setattr(registry.test_class("ping"), "uses_load_nodes", True)
 
     def test_a_plan_without_a_workload_leaves_them_at_rest(self, wake, eks, store, loaded):
         wake({"tests": ["rtt"]}, settings=loaded)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.errors import ClusterUnreachable, InvalidPlan, Throttled
 from rackrate.measure import manifests, members
 from rackrate.plan.items import BlockItem, block_items
@@ -517,7 +517,7 @@ def test_a_workload_on_as_many_nodes_as_there_are_is_refused_if_it_needs_more(pl
 
 
 def test_members_of_cassandra_that_are_no_seeds_wait_for_the_seeds_as_long_as_they_may_take():
-    test = tools.test_class("cassandra")(name="ring", tool="cassandra", members=4)
+    test = registry.test_class("cassandra")(name="ring", tool="cassandra", members=4)
     names = [f"ring-{index}.service" for index in range(4)]
     delays = [
         int(re.search(r"ring_delay_ms=(\d+)", test.files(index, names)["java.options"])[1])

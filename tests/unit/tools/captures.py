@@ -23,9 +23,8 @@ from typing import Any
 
 import yaml
 
-from rackrate import tools
-from rackrate.tools import ParseError, TestBase
-from rackrate.tools.base import LatencyTest
+from rackrate import registry
+from rackrate.tools.base import LatencyTest, ParseError, TestBase
 from rackrate_text.units import quantity
 
 DATA = Path(__file__).parents[1] / "data"
@@ -112,9 +111,9 @@ def captures() -> Iterator[Capture]:
 def load_short(tool: str, **fields: Any) -> TestBase:
     """A test as short as those captured. No plan may ask for a p99 of so few values."""
     asked = tuple(fields.pop("percentiles", ("p99",)))
-    if not issubclass(tools.test_class(tool), LatencyTest):
-        return tools.load_test({"name": "captured", "tool": tool, **fields})
-    test = tools.load_test({"name": "captured", "tool": tool, **fields, "percentiles": ()})
+    if not issubclass(registry.test_class(tool), LatencyTest):
+        return registry.load_test({"name": "captured", "tool": tool, **fields})
+    test = registry.load_test({"name": "captured", "tool": tool, **fields, "percentiles": ()})
     return test.model_copy(update={"percentiles": asked})
 
 
@@ -138,7 +137,7 @@ def _of_version(index: Path) -> Iterator[Capture]:
 def outcome(capture: Capture) -> str:
     """The parser's result for a capture, as text for the documentation."""
     try:
-        measurement = tools.parse(capture.test, capture.text)
+        measurement = registry.parse(capture.test, capture.text)
     except ParseError as error:
         return f"refused: {str(error)[:160]}"
     primary = capture.test.primary

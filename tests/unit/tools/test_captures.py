@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate import tools
-from rackrate.tools import Measurement, ParseError, TestBase
+from rackrate import registry
+from rackrate.tools.base import Measurement, ParseError, TestBase
 from rackrate.workloads.base import WorkloadTest
 from rackrate_text.units import unit_of
 from tests.unit.tools.captures import Capture, captures
@@ -25,7 +25,7 @@ ALL = list(captures())
 MEASURED = [capture for capture in ALL if capture.reason is None]
 FAILED = [capture for capture in ALL if capture.reason is not None]
 REPORTS = [capture for capture in MEASURED if capture.text.lstrip().startswith("{")]
-DEFAULTS = [tools.load_test({"name": "default", "tool": name}) for name in tools.names()]
+DEFAULTS = [registry.load_test({"name": "default", "tool": name}) for name in registry.names()]
 
 
 def ids(found):
@@ -35,7 +35,7 @@ def ids(found):
 @functools.cache
 def whole(path) -> Measurement:
     capture = next(each for each in ALL if each.path == path)
-    return tools.parse(capture.test, capture.text)
+    return registry.parse(capture.test, capture.text)
 
 
 def raw_values(measurement: Measurement, kind: str) -> tuple[float, ...]:
@@ -63,20 +63,20 @@ def sound(test: TestBase, measurement: Measurement) -> None:
 
 
 def test_every_tool_has_captures_of_success_and_of_failure():
-    for tool in tools.names():
+    for tool in registry.names():
         for some in (MEASURED, FAILED):
             assert [capture for capture in some if capture.tool == tool], tool
 
 
 @pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
 def test_a_successful_output_is_a_sound_measurement(capture: Capture):
-    sound(capture.test, tools.parse(capture.test, capture.text))
+    sound(capture.test, registry.parse(capture.test, capture.text))
 
 
 @pytest.mark.parametrize("capture", FAILED, ids=ids(FAILED))
 def test_a_failed_output_is_refused_for_its_own_reason(capture: Capture):
     with pytest.raises(ParseError) as caught:
-        tools.parse(capture.test, capture.text)
+        registry.parse(capture.test, capture.text)
     assert re.search(str(capture.reason), str(caught.value)), str(caught.value)
 
 
@@ -189,13 +189,13 @@ def test_every_detail_and_metric_that_a_tool_tells_is_one_that_its_module_names(
             told[capture.tool].add(name)
             assert isinstance(value, (int, float) if kinds[name] is float else kinds[name]), name
         for metric in capture.test.metrics:
-            known = {(each.name, each.unit) for each in tools.metrics(capture.tool)}
+            known = {(each.name, each.unit) for each in registry.metrics(capture.tool)}
             assert (metric.name, metric.unit) in known, "name a test of it in the catalogue"
-    for tool in tools.names():
-        assert told[tool] == {each.name for each in tools.test_class(tool).details}
+    for tool in registry.names():
+        assert told[tool] == {each.name for each in registry.test_class(tool).details}
 
 
-@pytest.mark.parametrize("tool", tools.names())
+@pytest.mark.parametrize("tool", registry.names())
 @settings(max_examples=100)
 @given(data=st.data())
 def test_output_cut_anywhere_is_never_a_different_measurement(tool: str, data):
@@ -205,7 +205,7 @@ def test_output_cut_anywhere_is_never_a_different_measurement(tool: str, data):
     expect_the_same_or_nothing(capture, cut)
 
 
-@pytest.mark.parametrize("tool", tools.names())
+@pytest.mark.parametrize("tool", registry.names())
 def test_output_cut_at_any_line_is_never_a_different_measurement(tool: str):
     for capture in (each for each in MEASURED if each.tool == tool):
         lines = capture.text.splitlines(keepends=True)
@@ -215,7 +215,7 @@ def test_output_cut_at_any_line_is_never_a_different_measurement(tool: str):
 
 def expect_the_same_or_nothing(capture: Capture, text: str) -> None:
     try:
-        found = tools.parse(capture.test, text)
+        found = registry.parse(capture.test, text)
     except ParseError as error:
         assert str(error)
     else:
@@ -224,7 +224,7 @@ def expect_the_same_or_nothing(capture: Capture, text: str) -> None:
         assert found.histograms == whole(capture.path).histograms
 
 
-@pytest.mark.parametrize("tool", tools.names())
+@pytest.mark.parametrize("tool", registry.names())
 @settings(max_examples=150)
 @given(data=st.data())
 def test_changed_output_is_refused_or_sound(tool: str, data):
@@ -240,7 +240,7 @@ def test_changed_output_is_refused_or_sound(tool: str, data):
         )
         text = text[:start] + filling + text[end:]
     try:
-        found = tools.parse(capture.test, text)
+        found = registry.parse(capture.test, text)
     except ParseError as error:
         assert str(error)
     else:
@@ -256,7 +256,7 @@ def test_every_number_may_be_absurd(capture: Capture):
         for absurd in ("null", "true", '"1"', "-1", "1e999", "NaN", "[]", "1" + "0" * 400):
             changed = re.sub(rf'("{name}":\s*)-?[\d.e+-]+', rf"\g<1>{absurd}", text)
             try:
-                found = tools.parse(capture.test, changed)
+                found = registry.parse(capture.test, changed)
             except ParseError:
                 continue
             sound(capture.test, found)
@@ -267,7 +267,7 @@ def test_another_tools_output_is_refused(capture: Capture):
     for test in DEFAULTS:
         if test.tool != capture.tool:
             with pytest.raises(ParseError):
-                tools.parse(test, capture.text)
+                registry.parse(test, capture.text)
 
 
 GARBAGE = {
@@ -291,7 +291,7 @@ GARBAGE = {
 @pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE.keys())
 def test_garbage_is_refused_with_a_short_reason(test: TestBase, text: str):
     with pytest.raises(ParseError) as caught:
-        tools.parse(test, text)
+        registry.parse(test, text)
     assert 0 < len(str(caught.value)) < 400
 
 
@@ -320,7 +320,7 @@ nested = st.recursive(
 @given(text=st.text() | nested)
 def test_arbitrary_text_is_refused_with_a_reason(test: TestBase, text: str):
     with pytest.raises(ParseError) as caught:
-        tools.parse(test, text)
+        registry.parse(test, text)
     assert str(caught.value)
 
 
@@ -328,7 +328,7 @@ def test_arbitrary_text_is_refused_with_a_reason(test: TestBase, text: str):
 def test_the_output_of_another_test_is_refused(capture: Capture):
     """A test must not accept a shorter or smaller measurement than it asked for."""
     with pytest.raises(ParseError):
-        tools.parse(longer(capture.test), capture.text)
+        registry.parse(longer(capture.test), capture.text)
 
 
 def longer(test: TestBase) -> TestBase:

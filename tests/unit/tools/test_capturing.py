@@ -13,7 +13,7 @@ from typing import IO, ClassVar
 import pytest
 import yaml
 
-from rackrate.tools import Metric, Port, Server, TestBase
+from rackrate.tools.base import Metric, Port, Server, TestBase
 from scripts import capture
 from scripts.capture import (
     MOST_REPEATS,
@@ -59,7 +59,7 @@ with socket.create_server(("127.0.0.1", 0)) as chosen:
 WORKLOAD = """
 import sys
 from typing import ClassVar
-from rackrate.tools import Metric, Port
+from rackrate.tools.base import Metric, Port
 from rackrate.workloads.base import DATA, FILES, OWN_ADDRESS, WorkloadTest
 from scripts import capture, members
 from scripts.capture import Run, _prepare, failures, printed_by

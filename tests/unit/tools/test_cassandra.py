@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from rackrate import tools
+from rackrate import registry
 from tests.unit.tools.captures import captures
 
 (MIXED,) = [each for each in captures() if each.id == "cassandra-0.29.0-mixed"]
@@ -16,16 +16,16 @@ from tests.unit.tools.captures import captures
 def test_a_line_of_the_error_output_may_stand_anywhere_in_the_report():
     saved = "info: Saved report to /dev/stdout\n"
     lines = MIXED.text.replace(saved, "\n").splitlines(keepends=True)
-    whole = tools.parse(MIXED.test, MIXED.text)
+    whole = registry.parse(MIXED.test, MIXED.text)
     begins = lines.index("{\n")
     for place in range(begins, len(lines), 17):
         text = "".join([*lines[:place], saved, *lines[place:]])
-        assert tools.parse(MIXED.test, text) == whole
+        assert registry.parse(MIXED.test, text) == whole
 
 
 @pytest.mark.parametrize("members", [1, 3, 1000])
 def test_the_members_share_the_ring_equally_and_all_find_a_seed(members):
-    test = tools.load_test({"name": "c", "tool": "cassandra", "members": members, "replicas": 1})
+    test = registry.load_test({"name": "c", "tool": "cassandra", "members": members, "replicas": 1})
     names = [f"c-treatment-{index}.run" for index in range(members)]
     read = [json.loads(test.files(i, names)["cassandra.yaml"]) for i in range(members)]
     tokens = [int(each["initial_token"]) for each in read]

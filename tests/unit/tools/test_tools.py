@@ -13,18 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rackrate import tools
-from rackrate.tools import (
+from rackrate import registry
+from rackrate.tools import iperf3, netperf, ping
+from rackrate.tools.base import (
+    LOG_BYTES,
     Interval,
     Measurement,
     Metric,
     ParseError,
     Throughput,
-    iperf3,
-    netperf,
-    ping,
+    interval_seconds,
+    merged_remainder,
+    require_rate,
 )
-from rackrate.tools.base import LOG_BYTES, interval_seconds, merged_remainder, require_rate
 from tests.unit.tools.captures import DATA, load_short
 
 ONE = iperf3.Test(name="tcp-1", streams=1, seconds=2)
@@ -39,13 +40,13 @@ def read(tool, name):
 
 
 def test_tools_are_the_files_of_the_package():
-    assert {"iperf", "iperf3", "ping", "sockperf"} <= set(tools.names())
+    assert {"iperf", "iperf3", "ping", "sockperf"} <= set(registry.names())
     with pytest.raises(KeyError):
-        tools.test_class("base")
+        registry.test_class("base")
 
 
 def made(tool, **fields):
-    return tools.test_class(tool).model_validate({"name": "made", "tool": tool, **fields})
+    return registry.test_class(tool).model_validate({"name": "made", "tool": tool, **fields})
 
 
 @pytest.mark.parametrize(
@@ -238,10 +239,10 @@ def test_fields_that_do_not_go_together_are_refused_with_a_remedy(tool, fields, 
 )
 def test_a_stored_plan_with_fewer_values_than_are_needed_today_is_still_read(tool, rate):
     old = {"name": "t", "tool": tool, "seconds": 10, rate: 30, "percentiles": ["p99"]}
-    assert tools.load_test(old).percentiles == ("p99",)
+    assert registry.load_test(old).percentiles == ("p99",)
 
 
-@pytest.mark.parametrize("tool", tools.names())
+@pytest.mark.parametrize("tool", registry.names())
 def test_every_test_tells_its_metrics_server_and_warm_up(tool):
     test = made(tool)
     assert test.primary is test.metrics[0] or test.primary == test.metrics[0]
@@ -253,15 +254,15 @@ def test_every_test_tells_its_metrics_server_and_warm_up(tool):
 
 
 def test_all_programs_that_are_started_are_named_so_that_images_have_them():
-    for tool in tools.names():
-        for test in tools.examples(tool):
+    for tool in registry.names():
+        for test in registry.examples(tool):
             started = {test.argv("10.0.0.9")[0], *(test.server.argv[:1] if test.server else ())}
             assert started <= test.programs.keys(), tool
 
 
 def test_no_two_servers_want_one_name_or_one_port():
     """The servers of all tools can share a pod, because a plan may have tests of all tools."""
-    examples = [test for tool in tools.names() for test in tools.examples(tool)]
+    examples = [test for tool in registry.names() for test in registry.examples(tool)]
     servers = {test.server for test in examples if test.server is not None}
     ports = [port for server in servers for port in server.ports]
     assert len({server.name for server in servers}) == len(servers)
@@ -269,14 +270,14 @@ def test_no_two_servers_want_one_name_or_one_port():
 
 
 def test_a_column_means_the_same_whichever_tool_fills_it():
-    details = tools.details()
+    details = registry.details()
     assert len({each.name for each in details}) == len(details)
     assert len({each.column_name for each in details}) == len(details)
 
 
 def test_a_name_of_the_catalogue_is_one_tools():
-    names = [name for tool in tools.names() for name in tools.test_class(tool).catalogue]
-    assert sorted(names) == sorted(tools.catalogue())
+    names = [name for tool in registry.names() for name in registry.test_class(tool).catalogue]
+    assert sorted(names) == sorted(registry.catalogue())
 
 
 def test_servers_of_different_protocols_have_different_names():
@@ -334,7 +335,7 @@ def test_a_node_that_lets_nobody_ping_is_told_what_to_set():
         "ping: => missing cap_net_raw+p capability or setuid?\n"
     )
     with pytest.raises(ParseError, match=r"net\.ipv4\.ping_group_range"):
-        tools.parse(made("ping"), printed)
+        registry.parse(made("ping"), printed)
 
 
 @given(st.integers(1, 3600), st.integers(1, 256), st.integers(100, 2000))
@@ -357,7 +358,7 @@ def test_a_remainder_of_an_interval_is_merged_without_losing_bits():
     assert last == Interval(1, 2.25, (200 * 1 + 1000 * 0.25) / 1.25, 5, 20)
 
 
-@pytest.mark.parametrize("tool", tools.names())
+@pytest.mark.parametrize("tool", registry.names())
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, 0.0])
 def test_a_trial_has_no_value_that_is_not_finite_and_positive(tool, number, monkeypatch):
     test = made(tool)
@@ -366,9 +367,9 @@ def test_a_trial_has_no_value_that_is_not_finite_and_positive(tool, number, monk
         values = {metric.name: 1.0 for metric in test.metrics}
         return Measurement({**values, test.primary.name: number})
 
-    monkeypatch.setattr(tools.module(tool), "parse", parse)
+    monkeypatch.setattr(registry.module(tool), "parse", parse)
     with pytest.raises(ParseError) as caught:
-        tools.parse(test, "what the tool printed")
+        registry.parse(test, "what the tool printed")
     if number == 0:
         more_is_better = test.primary.better == "higher"
         said = "nothing was transferred" if more_is_better else "below the tool's resolution of "
@@ -412,14 +413,14 @@ def test_no_measurement_holds_an_impossible_number(number):
 
 def test_a_lost_lookup_counts_with_the_time_after_which_a_resolver_asks_again():
     test = load_short("dnsperf", seconds=2, queries_per_second=100)
-    found = tools.parse(test, read("dnsperf", "2.14.0/server-died.txt"))
+    found = registry.parse(test, read("dnsperf", "2.14.0/server-died.txt"))
     assert found.samples["latency"].count(5.0) == round(found.details["loss_ratio"] * 200) > 2
     assert found.values["latency_p99"] == 5.0
 
 
 def test_iperf3s_value_is_what_the_receiver_got():
     text = read("iperf3", "one-stream.json")
-    found = tools.parse(ONE, text)
+    found = registry.parse(ONE, text)
     end = json.loads(text)["end"]
     assert found.values["throughput"] == end["sum_received"]["bits_per_second"]
     assert found.values["throughput"] != end["sum_sent"]["bits_per_second"]
@@ -433,7 +434,7 @@ def test_iperf3_sums_its_streams():
     streams = json.loads(text)["end"]["streams"]
     assert len(streams) == 8
     total = sum(stream["receiver"]["bytes"] for stream in streams)
-    assert tools.parse(EIGHT, text).details["received_bytes"] == total
+    assert registry.parse(EIGHT, text).details["received_bytes"] == total
 
 
 @pytest.mark.parametrize(
@@ -448,7 +449,7 @@ def test_iperf3_sums_its_streams():
 )
 def test_iperf3_that_failed_is_no_measurement(name, reason):
     with pytest.raises(ParseError, match=reason):
-        tools.parse(FIVE_SECONDS, read("iperf3", name))
+        registry.parse(FIVE_SECONDS, read("iperf3", name))
 
 
 def changed(path, value):
@@ -476,16 +477,16 @@ def changed(path, value):
 )
 def test_iperf3s_receiver_must_have_got_something_for_the_whole_time(path, value, reason):
     with pytest.raises(ParseError, match=reason):
-        tools.parse(ONE, changed(path, value))
+        registry.parse(ONE, changed(path, value))
 
 
 def test_iperf3_without_a_count_of_retransmits_is_measured_all_the_same():
     text = changed(("end", "sum_sent", "retransmits"), None)
-    assert "retransmits" not in tools.parse(ONE, text).details
+    assert "retransmits" not in registry.parse(ONE, text).details
 
 
 def test_pings_value_is_the_median_round_trip_in_seconds():
-    found = tools.parse(TEN, read("ping", "ten-replies.txt"))
+    found = registry.parse(TEN, read("ping", "ten-replies.txt"))
     assert len(found.samples["rtt"]) == 10
     assert found.samples["rtt"][0] == pytest.approx(151e-6)
     assert found.values["rtt"] == pytest.approx(45e-6)
@@ -496,14 +497,14 @@ def test_pings_value_is_the_median_round_trip_in_seconds():
 def test_ping_with_some_packets_lost_is_a_measurement_that_says_so():
     lines = read("ping", "ten-replies.txt").splitlines()
     text = "\n".join([*lines[:3], *lines[5:]]).replace("10 received", "8 received")
-    found = tools.parse(TEN, text)
+    found = registry.parse(TEN, text)
     assert (found.details["transmitted"], found.details["received"]) == (10, 8)
 
 
 def test_an_answer_that_came_twice_counts_once():
     lines = read("ping", "ten-replies.txt").splitlines()
     text = "\n".join([*lines[:2], f"{lines[1]} (DUP!)", *lines[2:]])
-    assert len(tools.parse(TEN, text).samples["rtt"]) == 10
+    assert len(registry.parse(TEN, text).samples["rtt"]) == 10
 
 
 @pytest.mark.parametrize(
@@ -518,7 +519,7 @@ def test_an_answer_that_came_twice_counts_once():
 )
 def test_ping_that_failed_is_no_measurement(name, reason):
     with pytest.raises(ParseError, match=reason):
-        tools.parse(TWENTY, read("ping", name))
+        registry.parse(TWENTY, read("ping", name))
 
 
 def captured(tool, version, name, **fields):
@@ -531,7 +532,7 @@ def test_the_two_directions_of_a_bidirectional_test_are_kept_apart():
         "iperf3", "3.18", "tcp-bidirectional", seconds=2, streams=2, bidirectional=True
     )
     end = json.loads(text)["end"]
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     forward, reverse = (
         end[name]["bits_per_second"] for name in ("sum_received", "sum_received_bidir_reverse")
     )
@@ -548,7 +549,7 @@ def test_the_two_directions_of_a_bidirectional_test_are_kept_apart():
 def test_iperf3s_omitted_intervals_are_left_out_of_the_series():
     test, text = captured("iperf3", "3.18", "tcp-omit", seconds=2, omit_seconds=1)
     assert len(json.loads(text)["intervals"]) == 3
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     assert [round(each.end_seconds) for each in found.series] == [1, 2]
 
 
@@ -557,7 +558,7 @@ RELAYED = {"protocol": "udp", "seconds": 2, "length_bytes": 1000, "bits_per_seco
 
 def test_udps_value_is_what_arrived_and_its_loss_is_kept():
     test, text = captured("iperf3", "3.12", "udp-reordered", **RELAYED)
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     end = json.loads(text)["end"]
     assert found.values["throughput"] == end["sum_received"]["bits_per_second"]
     assert found.values["throughput"] < end["sum_sent"]["bits_per_second"]
@@ -578,7 +579,7 @@ def test_udps_reordered_datagrams_are_known_only_where_the_client_receives(
 ):
     fifty = {"protocol": "udp", "seconds": 2, "bits_per_second": 50_000_000}
     test, text = captured("iperf3", version, situation, **{**fifty, **options})
-    assert ("out_of_order_packets" in tools.parse(test, text).details) == known
+    assert ("out_of_order_packets" in registry.parse(test, text).details) == known
 
 
 @pytest.mark.parametrize(
@@ -592,7 +593,7 @@ def test_udps_losses_are_absent_where_the_omitted_time_makes_them_unknown(
     version, situation, options
 ):
     test, text = captured("iperf3", version, situation, omit_seconds=1, **options)
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     assert found.values["throughput"] > 0 and found.details["packets"] > 0
     assert not {"lost_packets", "loss_ratio"} & found.details.keys()
 
@@ -605,10 +606,10 @@ def test_udps_losses_are_summed_before_they_are_judged(lost, reason):
     for stream, number in zip(report["end"]["streams"], lost, strict=True):
         stream["udp"]["lost_packets"] = number
     if reason is None:
-        assert tools.parse(test, json.dumps(report)).details["lost_packets"] == sum(lost)
+        assert registry.parse(test, json.dumps(report)).details["lost_packets"] == sum(lost)
     else:
         with pytest.raises(ParseError, match=reason):
-            tools.parse(test, json.dumps(report))
+            registry.parse(test, json.dumps(report))
 
 
 @pytest.mark.parametrize(
@@ -620,7 +621,7 @@ def test_udps_losses_are_summed_before_they_are_judged(lost, reason):
 )
 def test_text_after_iperf3s_report_is_told_as_it_is(after, reason):
     with pytest.raises(ParseError, match=reason):
-        tools.parse(ONE, read("iperf3", "one-stream.json") + after)
+        registry.parse(ONE, read("iperf3", "one-stream.json") + after)
 
 
 @pytest.mark.parametrize(
@@ -641,12 +642,14 @@ def test_text_after_iperf3s_report_is_told_as_it_is(after, reason):
 )
 def test_a_tool_that_measured_nothing_is_quoted(tool, printed, reason):
     with pytest.raises(ParseError, match=re.escape(reason)):
-        tools.parse(made(tool), printed)
+        registry.parse(made(tool), printed)
 
 
 def test_every_test_of_the_catalogue_keeps_its_rate_to_a_peer_five_milliseconds_away():
     """A connection of fortio has one request at a time. The others at a rate wait for nothing."""
-    for test in map(tools.load_test, ({"name": n, **t} for n, t in tools.catalogue().items())):
+    for test in map(
+        registry.load_test, ({"name": n, **t} for n, t in registry.catalogue().items())
+    ):
         if test.tool == "fortio":
             assert test.connections / test.requests_per_second >= 3 * 0.005, test.name
         if test.tool == "sockperf" and "messages_per_second" in test.catalogue[test.name]:
@@ -672,7 +675,7 @@ def test_a_warning_before_iperf3s_report_does_not_spoil_it():
         length_bytes=8000,
     )
     assert text.startswith("warning:")
-    assert tools.parse(test, text).values["throughput"] == pytest.approx(50e6, rel=0.01)
+    assert registry.parse(test, text).values["throughput"] == pytest.approx(50e6, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -687,20 +690,20 @@ def test_a_warning_before_iperf3s_report_does_not_spoil_it():
 )
 def test_iperf3s_report_of_another_test_is_refused(fields):
     with pytest.raises(ParseError, match=r"another test|lacks end\.sum_received_bidir"):
-        tools.parse(made("iperf3", seconds=2, **fields), read("iperf3", "one-stream.json"))
+        registry.parse(made("iperf3", seconds=2, **fields), read("iperf3", "one-stream.json"))
 
 
 def test_a_stream_that_is_missing_from_iperf3s_report_is_noticed():
     report = json.loads(read("iperf3", "eight-streams.json"))
     del report["end"]["streams"][3]
     with pytest.raises(ParseError, match="7 of 8 streams"):
-        tools.parse(EIGHT, json.dumps(report))
+        registry.parse(EIGHT, json.dumps(report))
 
 
 def test_iperfs_value_is_the_last_sum_line():
     test, text = captured("iperf", "2.1.8", "thirty-two-streams", seconds=2, streams=32)
     last = [line for line in text.splitlines() if line.startswith("[SUM]")][-1]
-    assert f"{tools.parse(test, text).values['throughput']:.0f} bits/sec" in last
+    assert f"{registry.parse(test, text).values['throughput']:.0f} bits/sec" in last
 
 
 @pytest.mark.parametrize("version", ["2.0.14a", "2.1.8", "2.2.1"])
@@ -708,21 +711,21 @@ def test_iperfs_stream_that_did_not_connect_is_noticed(version):
     """The sum of the other streams is not the requested measurement."""
     test, text = captured("iperf", version, "two-streams", seconds=2, streams=2)
     with pytest.raises(ParseError, match="2 of 3 streams"):
-        tools.parse(test.model_copy(update={"streams": 3}), text)
+        registry.parse(test.model_copy(update={"streams": 3}), text)
     with pytest.raises(ParseError, match="2 streams where the test asks for 1"):
-        tools.parse(test.model_copy(update={"streams": 1}), text)
+        registry.parse(test.model_copy(update={"streams": 1}), text)
 
 
 def test_iperfs_windows_are_summed_over_its_streams():
     test, text = captured("iperf", "2.2.1", "two-streams", seconds=2, streams=2)
     first = [line for line in text.splitlines() if "0.0000-1.0000 sec" in line][:2]
     windows = [int(line.split("/")[3].split("K")[0]) for line in first]
-    assert tools.parse(test, text).series[0].congestion_window_bytes == sum(windows) * 1024
+    assert registry.parse(test, text).series[0].congestion_window_bytes == sum(windows) * 1024
 
 
 def test_sockperfs_values_come_from_its_raw_values_whole_round_trips():
     test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     rows = [line.split(", ") for line in text.splitlines() if line.count(", ") == 3][1:]
     assert len(found.samples["latency"]) == len(rows) > 200
     for sample, (_, sent, received, microseconds) in zip(
@@ -747,7 +750,7 @@ def test_sockperfs_values_come_from_its_raw_values_whole_round_trips():
 def test_a_percentile_is_the_nearest_rank_of_the_raw_values(tool, version, situation, options):
     percentiles = {"percentiles": ["p99", "p90", "p95"]}
     test, text = captured(tool, version, situation, **options, **percentiles)
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     assert [each.name for each in test.metrics] == [
         *("latency", "latency_p99", "latency_p90", "latency_p95")
     ]
@@ -761,17 +764,17 @@ def test_a_percentile_is_the_nearest_rank_of_the_raw_values(tool, version, situa
 def test_half_round_trips_are_not_taken_for_whole_ones():
     test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
     with pytest.raises(ParseError, match="no log"):
-        tools.parse(test, text.replace("rtt(usec)", "latency(usec)"))
+        registry.parse(test, text.replace("rtt(usec)", "latency(usec)"))
 
 
 def test_a_message_in_the_middle_of_sockperfs_log_costs_no_row():
     """sockperf's threads print at the same time, as seen with 3.6 under load."""
     test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
-    whole = tools.parse(test, text)
+    whole = registry.parse(test, text)
     header = text.index("packet, txTime")
     place = text.index("\n7, ", header) + 6
     message = "sockperf: Test end (interrupted by signal 2)\n"
-    assert tools.parse(test, text[:place] + message + text[place:]) == whole
+    assert registry.parse(test, text[:place] + message + text[place:]) == whole
 
 
 def test_sockperfs_row_that_was_dropped_is_noticed():
@@ -779,7 +782,7 @@ def test_sockperfs_row_that_was_dropped_is_noticed():
     lines = text.splitlines(keepends=True)
     last = max(i for i, line in enumerate(lines) if line.count(", ") == 3)
     with pytest.raises(ParseError, match="summary tells of"):
-        tools.parse(test, "".join([*lines[:last], *lines[last + 1 :]]))
+        registry.parse(test, "".join([*lines[:last], *lines[last + 1 :]]))
 
 
 def test_fortios_stall_counts_for_each_request_that_had_to_wait():
@@ -787,7 +790,7 @@ def test_fortios_stall_counts_for_each_request_that_had_to_wait():
     options = {"seconds": 1, "requests_per_second": 600, "connections": 2}
     test, text = captured("fortio", "1.66.0", "stalled", **options)
     logged = [float(each) for each in re.findall(r'"latency":([0-9.]+)', text)]
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     assert sum(each > 0.01 for each in logged) == 2
     delayed = [each for each in found.samples["latency"] if each > 0.01]
     assert 0.15 < len(delayed) / len(logged) < 0.2
@@ -814,7 +817,7 @@ def test_fortios_log_that_is_not_whole_is_no_measurement(changed, by, reason):
     test, text = captured("fortio", "1.66.0", "http", **options)
     assert changed in text
     with pytest.raises(ParseError, match=reason):
-        tools.parse(test, text.replace(changed, by))
+        registry.parse(test, text.replace(changed, by))
 
 
 def test_a_message_in_the_middle_of_fortios_summary_costs_nothing():
@@ -825,13 +828,13 @@ def test_a_message_in_the_middle_of_fortios_summary_costs_nothing():
     message = "Successfully wrote 1562 bytes of Json data to stdout\n"
     assert message[:19] in text
     place = text.index('  "DurationHistogram"')
-    assert tools.parse(test, text[:place] + message + text[place:]) == tools.parse(test, text)
+    assert registry.parse(test, text[:place] + message + text[place:]) == registry.parse(test, text)
 
 
 def test_netperfs_requests_without_a_response_are_counted_and_stop_no_time_of_the_others():
     """The network of this capture dropped five datagrams. The last request may be on its way."""
     test, text = captured("netperf", "2.7.1", "udp-some-lost", mode="udp-rr", seconds=6)
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     assert found.details["loss_ratio"] == pytest.approx(4 / 72_111)
     assert float(found.details["mean_seconds"]) < 0.5 / found.values["transaction_rate"]
 
@@ -858,18 +861,18 @@ def test_netperfs_figures_have_to_agree_and_be_of_the_test(old, new, reason):
     test, text = captured("netperf", "2.7.1", "tcp-rr", seconds=2)
     assert old in text
     with pytest.raises(ParseError, match=reason):
-        tools.parse(test, text.replace(old, new))
+        registry.parse(test, text.replace(old, new))
 
 
 def test_netperf_may_lie_anywhere():
     test, text = captured("netperf", "2.7.1", "tcp-rr", seconds=2)
     elsewhere = text.replace('"netperf ', '"/usr/local/bin/netperf ')
-    assert tools.parse(test, elsewhere) == tools.parse(test, text)
+    assert registry.parse(test, elsewhere) == registry.parse(test, text)
 
 
 def test_pings_lost_packets_are_counted_and_are_no_samples():
     test, text = captured("ping", "20240905", "some-lost", count=30, interval_seconds=0.05)
-    found = tools.parse(test, text)
+    found = registry.parse(test, text)
     assert len(found.samples["rtt"]) == found.details["received"] == 22
     assert found.details["loss_ratio"] == pytest.approx(8 / 30)
 
@@ -879,7 +882,7 @@ def test_pings_times_are_in_the_order_of_sending():
     numbers = [int(each) for each in re.findall(r"icmp_seq=(\d+)", text)]
     assert numbers != sorted(numbers)
     first = re.search(r"icmp_seq=1 .*time=([0-9.]+)", text)
-    assert tools.parse(test, text).samples["rtt"][0] == pytest.approx(float(first[1]) / 1000)
+    assert registry.parse(test, text).samples["rtt"][0] == pytest.approx(float(first[1]) / 1000)
 
 
 @pytest.mark.parametrize(
@@ -896,4 +899,4 @@ def test_pings_summary_has_to_be_that_of_its_replies(old, new, reason):
     text = read("ping", "ten-replies.txt")
     assert old in text
     with pytest.raises(ParseError, match=reason):
-        tools.parse(TEN, text.replace(old, new))
+        registry.parse(TEN, text.replace(old, new))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.measure.trials import RawValues
 from rackrate.plan.arms import InstanceNetwork, Node
 from rackrate.plan.items import TrialKey
@@ -17,9 +17,9 @@ from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.model import Baseline
 from tests.unit import builders
 
-TCP = tools.load_test({"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10})
-RTT = tools.load_test({"name": "rtt", "tool": "ping", "count": 30, "interval_seconds": 0.2})
-LATENCY = tools.load_test({"name": "latency", "tool": "sockperf", "seconds": 10})
+TCP = registry.load_test({"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10})
+RTT = registry.load_test({"name": "rtt", "tool": "ping", "count": 30, "interval_seconds": 0.2})
+LATENCY = registry.load_test({"name": "latency", "tool": "sockperf", "seconds": 10})
 NETWORK = InstanceNetwork(baseline_bits_per_second=0.75e9, peak_bits_per_second=10e9)
 NODES = {"treatment": ("node-a", "node-b"), "baseline": ("node-c", "node-d")}
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues
 from rackrate.plan.arms import InstanceNetwork, Node
 from rackrate.plan.items import TrialKey
-from rackrate.tools import Interval
+from rackrate.tools.base import Interval
 from rackrate.verdict.marks import (
     CLEARLY_ABOVE,
     LEAST_BLOCKS_AFTER,
@@ -32,7 +32,7 @@ NODES = {"treatment": ("a", "b"), "baseline": ("c", "d")}
 TESTS = {
     test.name: test
     for test in map(
-        tools.load_test,
+        registry.load_test,
         (
             {"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10},
             {"name": "tcp-8", "tool": "iperf3", "streams": 8, "seconds": 10},

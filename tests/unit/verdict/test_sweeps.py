@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.plan.planned_run import ComparedMetric
 from rackrate.verdict.sweeps import SweepRun, conclusion, growth, growths, sweep_cells
 from tests.unit.builders import C5_LARGE, arm, plan, planned_run
@@ -105,7 +105,7 @@ def test_the_total_counts_the_pairs_that_run_at_the_same_time():
     assert cells(run(8, 1e9, nodes=8))[0].total is None
 
 
-class Store(tools.test_class("ping")):
+class Store(registry.test_class("ping")):
     """A tool that stands in for a workload: each value of its rate is one member's."""
 
     members: int = 1

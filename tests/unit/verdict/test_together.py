@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate import tools
+from rackrate import registry
 from rackrate.verdict.together import LEAST_OVERLAP, together, warnings
 from tests.unit import builders
 
 SECONDS = 10
-TCP = tools.load_test({"name": "tcp-8", "tool": "iperf3", "streams": 8, "seconds": SECONDS})
-RTT = tools.load_test({"name": "rtt", "tool": "ping"})
+TCP = registry.load_test({"name": "tcp-8", "tool": "iperf3", "streams": 8, "seconds": SECONDS})
+RTT = registry.load_test({"name": "rtt", "tool": "ping"})
 BEGIN = 1_795_275_000
 
 

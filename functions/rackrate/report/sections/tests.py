@@ -16,7 +16,7 @@ from rackrate.report.markup import (
 from rackrate.report.material import TestMaterial
 from rackrate.report.sections.trials import notes_on_trials
 from rackrate.report.sections.verdicts import explained
-from rackrate.tools import TestBase
+from rackrate.tools.base import TestBase
 from rackrate.verdict.model import Percentiles, Summary
 from rackrate.workloads.base import WorkloadTest
 from rackrate_text.units import UNKNOWN, percent, quantity
