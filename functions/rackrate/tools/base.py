@@ -6,11 +6,11 @@ import math
 import re
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from rackrate.histograms import Histogram
@@ -32,6 +32,8 @@ MOST = 1e18  # an exabit or an exabyte
 _MOST_VALUES, _MOST_INTERVALS, _MOST_CHARACTERS = 100_000, 10_000, 253
 
 
+#: So much of a program's own words is part of a message.
+SHORT_REASON = 300
 #: The share of a rate that a client may miss.
 _MISSING = 0.1
 _USAGE = re.compile(r"^(?:\S+ ){0,2}usage\b", re.MULTILINE | re.IGNORECASE)
@@ -39,6 +41,20 @@ _USAGE = re.compile(r"^(?:\S+ ){0,2}usage\b", re.MULTILINE | re.IGNORECASE)
 
 class ParseError(ValueError):
     """A tool's output has no complete measurement; the message says why."""
+
+
+def complaint(program: str, pattern: re.Pattern[str], text: str) -> str | None:
+    """What a program says is wrong, after its name; None if it says nothing.
+
+    Args:
+        program: the program; empty if its words contain its name.
+        pattern: a complaint; its group, or all of it if there is none, has the program's words.
+        text: the output.
+    """
+    if (match := pattern.search(text)) is None:
+        return None
+    words = match[match.lastindex or 0].strip()[:SHORT_REASON]
+    return f"{program}: {words}" if program else words
 
 
 def without_summary(tool: str, text: str) -> str:
@@ -82,6 +98,44 @@ def refusal(problem: str, remedy: str) -> PydanticCustomError:
     return PydanticCustomError(
         "rule", "{problem}; {remedy}", {"problem": problem, "remedy": remedy}
     )
+
+
+def require_values(
+    values: float,
+    what: str,
+    most: int,
+    info: ValidationInfo,
+    *,
+    kept: float | None = None,
+    fewer: str = "lower it or seconds",
+    more: str = "raise it or seconds",
+) -> None:
+    """Check that the raw values of a trial fit into a log and suffice for its percentiles.
+
+    Args:
+        values: how many a trial prints.
+        what: what they are, such as `requests`.
+        most: how many a container's log may hold.
+        info: the validation of the last of the fields that decide it, with `seconds` and
+            `percentiles` before it.
+        kept: how many of them count, if not all.
+        fewer: the remedy for too many.
+        more: the remedy for too few.
+    """
+    made = f"{what} with seconds {info.data['seconds']}"
+    if values > most:
+        raise refusal(
+            f"makes {values:.0f} {made}, more than the {most} that a container's log may hold",
+            fewer,
+        )
+    percentiles = info.data["percentiles"]
+    kept = values if kept is None else kept
+    if kept < (least := least_values(percentiles, info.context)):
+        raise refusal(
+            f"leaves {kept:.0f} {made}, too few for {', '.join(percentiles) or 'a median'}, which"
+            f" takes {least}",
+            more,
+        )
 
 
 def interval_seconds(seconds: int, streams: int, *, bytes_per_interval: int) -> int:
@@ -378,6 +432,29 @@ def nearest_rank(ordered: Sequence[float], quantile: float) -> float:
         quantile: the share, above 0 and at most 1.
     """
     return ordered[max(0, math.ceil(quantile * len(ordered)) - 1)]
+
+
+def sum_if_known[Number: (int, float)](numbers: Iterable[Number | None]) -> Number | None:
+    """The sum, or None if a number is unknown."""
+    known = list(numbers)
+    return None if None in known else sum(number for number in known if number is not None)
+
+
+def extremes_and_mean(least: float, mean: float, most: float) -> dict[str, float]:
+    """The details `EXTREMES_AND_MEAN`, in seconds."""
+    return {"min_seconds": least, "mean_seconds": mean, "max_seconds": most}
+
+
+def congestion_windows(series: Sequence[Interval]) -> dict[str, float]:
+    """The details `CONGESTION_WINDOWS` of a series; none if it has no windows."""
+    windows = [each.congestion_window_bytes for each in series]
+    known = [window for window in windows if window is not None]
+    if not known:
+        return {}
+    return {
+        "congestion_window_mean_bytes": statistics.fmean(known),
+        "congestion_window_max_bytes": max(known),
+    }
 
 
 def merged_remainder(series: Sequence[Interval]) -> tuple[Interval, ...]:

@@ -32,8 +32,8 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -49,9 +49,12 @@ from rackrate.tools.base import (
     Metric,
     ParseError,
     TimedTest,
+    complaint,
+    extremes_and_mean,
     least_values,
     refusal,
     require_rate,
+    require_values,
     without_summary,
 )
 
@@ -141,28 +144,15 @@ class Test(TimedTest, LatencyTest):
     def _neither_too_many_nor_too_few(cls, value: int | None, info: ValidationInfo) -> int | None:
         if not {"percentiles", "seconds", "names"} <= info.data.keys():
             return value  # the other fields have errors of their own
-        seconds, percentiles = info.data["seconds"], info.data["percentiles"]
         if value is None:
-            if percentiles not in ((), ("p99",)):
+            if info.data["percentiles"] not in ((), ("p99",)):
                 raise refusal(
                     "cannot be null with percentiles, because only a rate has raw values",
                     "set a rate, or remove percentiles",
                 )
             return value
-        queries = value * seconds
         most = LOG_BYTES // (_LINE_BYTES + max(map(len, info.data["names"])))
-        if queries > most:
-            raise refusal(
-                f"makes {queries} queries with seconds {seconds}, more than the {most} that a "
-                "container's log may hold",
-                "lower it or seconds",
-            )
-        if queries < (least := least_values(percentiles, info.context)):
-            raise refusal(
-                f"makes {queries} queries with seconds {seconds}, too few for "
-                f"{', '.join(percentiles) or 'a median'}, which takes {least}",
-                "raise it or seconds",
-            )
+        require_values(value * info.data["seconds"], "queries", most, info)
         return value
 
     def argv(self, server: str) -> list[str]:
@@ -219,12 +209,12 @@ def parse(text: str, test: Test) -> Measurement:
         raise ParseError(_complaint(text) or without_summary("dnsperf", text))
     if command[1] != " ".join(test.command):
         raise ParseError("dnsperf's output is of another test: its arguments differ")
-    lines, end, summary = text.partition(f"\n{_END}\n")
+    lines, end, last_lines = text.partition(f"\n{_END}\n")
     if not end:
         if "[Status] Testing complete (interruption)" in text:
             raise ParseError("dnsperf was interrupted")
         raise ParseError(_complaint(text) or without_summary("dnsperf", text))
-    counts = {name: int(number) for name, number in _COUNT.findall(summary)}
+    counts = {name: int(number) for name, number in _COUNT.findall(last_lines)}
     if counts.keys() != {"sent", "completed", "lost"}:
         raise ParseError("dnsperf's summary is truncated or garbled")
     sent, answered, lost = counts["sent"], counts["completed"], counts["lost"]
@@ -236,56 +226,79 @@ def parse(text: str, test: Test) -> Measurement:
             or f"dnsperf: none of {sent} queries to {command[2]} was answered: see that CoreDNS "
             "runs and that no network policy keeps pods from it"
         )
-    told = [each.search(summary) for each in (_CODES, _RUN_TIME, _RATE, _TIMES, _DEVIATION)]
-    if None in told:
-        raise ParseError("dnsperf's summary is truncated or garbled")
-    codes, run_time, rate, times, _ = (each for each in told if each is not None)
-    seconds = float(run_time[1])
-    test.require_time("dnsperf", seconds)
-    _require_answers(codes[1], answered)
-    if abs(float(rate[1]) * seconds - answered) > 1:
-        raise ParseError("dnsperf: the rate is not that of the responses and seconds beside it")
-    mean, least, most = (float(each) for each in times.groups())
-    if not least <= mean <= most:
-        raise ParseError("dnsperf: the times of the responses contradict each other")
-    samples = _samples(lines, test) if test.queries_per_second is not None else ()
+    summary = _summary(last_lines, answered)
+    test.require_time("dnsperf", summary.seconds)
+    samples: list[float] = []
     if test.queries_per_second is not None:
-        planned = test.queries_per_second * seconds
+        planned = test.queries_per_second * summary.seconds
         require_rate("dnsperf", sent, planned, "queries", "lower queries_per_second")
-        found = [each for each in samples if each is not None]
-        if len(found) != answered or len(samples) != sent:
-            raise ParseError(
-                f"dnsperf's summary tells of {answered} responses to {sent} queries, but its lines "
-                f"of {len(found)} to {len(samples)}"
-            )
-        _compare("shortest", min(found), least)
-        _compare("longest", max(found), most)
-        _compare("mean", statistics.fmean(found), mean)
-        if least == 0:
-            raise ParseError("dnsperf printed a time of zero, which is below its resolution")
-    elif answered and least == 0 == most:
+        times = _times(lines, test)
+        _require_same(times, summary, sent, answered)
+        samples = [LOST_SECONDS * 1.0 if each is None else each for each in times]
+    if (summary.least if samples else summary.most) == 0:
         raise ParseError("dnsperf printed a time of zero, which is below its resolution")
-    waited = [LOST_SECONDS * 1.0 if each is None else each for each in samples]
     return Measurement(
-        test.values_of(sorted(waited)) if waited else {"lookup_rate": float(rate[1])},
-        {"latency": tuple(waited)} if waited else {},
+        test.values_of(sorted(samples)) if samples else {"lookup_rate": summary.rate},
+        {"latency": tuple(samples)} if samples else {},
         details={
-            "seconds": seconds,
+            "seconds": summary.seconds,
             "requests": answered,
-            "requests_per_second": float(rate[1]),
+            "requests_per_second": summary.rate,
             "loss_ratio": lost / sent,
-            "min_seconds": least,
-            "mean_seconds": mean,
-            "max_seconds": most,
+            **extremes_and_mean(summary.least, summary.mean, summary.most),
             "dns_server": command[2],
         },
         version=f"dnsperf {version[1]}",
     )
 
 
-def _samples(lines: str, test: Test) -> list[float | None]:
+class _Summary(NamedTuple):
+    """The summary's figures of the responses: the test's time, responses a second, their times."""
+
+    seconds: float
+    rate: float
+    mean: float
+    least: float
+    most: float
+
+
+def _summary(lines: str, answered: int) -> _Summary:
+    """The summary, whose figures agree with each other and with the number of responses."""
+    matches = [each.search(lines) for each in (_CODES, _RUN_TIME, _RATE, _TIMES, _DEVIATION)]
+    if None in matches:
+        raise ParseError("dnsperf's summary is truncated or garbled")
+    codes, run_time, rate, times, _ = (each for each in matches if each is not None)
+    summary = _Summary(float(run_time[1]), float(rate[1]), *map(float, times.groups()))
+    _require_answers(codes[1], answered)
+    if abs(summary.rate * summary.seconds - answered) > 1:
+        raise ParseError("dnsperf: the rate is not that of the responses and seconds beside it")
+    if not summary.least <= summary.mean <= summary.most:
+        raise ParseError("dnsperf: the times of the responses contradict each other")
+    return summary
+
+
+def _require_same(
+    times: Sequence[float | None], summary: _Summary, sent: int, answered: int
+) -> None:
+    """Check each query's time against the summary. dnsperf cuts a mean to a microsecond."""
+    known = [each for each in times if each is not None]
+    if len(known) != answered or len(times) != sent:
+        raise ParseError(
+            f"dnsperf's summary tells of {answered} responses to {sent} queries, but its lines "
+            f"of {len(known)} to {len(times)}"
+        )
+    for what, seconds, printed in (
+        ("shortest", min(known), summary.least),
+        ("longest", max(known), summary.most),
+        ("mean", statistics.fmean(known), summary.mean),
+    ):
+        if not math.isclose(seconds, printed, rel_tol=0, abs_tol=1.01e-6):
+            raise ParseError(f"dnsperf's summary and its lines do not agree on the {what} time")
+
+
+def _times(lines: str, test: Test) -> list[float | None]:
     """Each query's time in seconds; None for one that was lost."""
-    found: list[float | None] = []
+    times: list[float | None] = []
     for line in lines.split("\n"):
         if answer := _ANSWER.match(line):
             name, seconds = answer[2], float(answer[3])
@@ -297,29 +310,22 @@ def _samples(lines: str, test: Test) -> list[float | None]:
             continue
         if name not in test.names:
             raise ParseError(f"dnsperf's output is of another test: it asks for {name}")
-        found.append(seconds)
-    return found
+        times.append(seconds)
+    return times
 
 
 def _require_answers(codes: str, answered: int) -> None:
     """Check that all responses are answers, and no errors of DNS."""
-    found = Counter({code: int(number) for code, number in _CODE.findall(codes)})
-    if found.total() != answered:
+    numbers = Counter({code: int(number) for code, number in _CODE.findall(codes)})
+    if numbers.total() != answered:
         raise ParseError("dnsperf: its response codes do not add up to its responses")
-    if errors := {code: number for code, number in found.items() if code != "NOERROR"}:
-        told = ", ".join(f"{code} {number}" for code, number in sorted(errors.items()))
+    if errors := {code: number for code, number in numbers.items() if code != "NOERROR"}:
+        listed = ", ".join(f"{code} {number}" for code, number in sorted(errors.items()))
         remedy = ": name full names that exist" if "NXDOMAIN" in errors else ""
-        raise ParseError(f"dnsperf: of {answered} responses some are errors ({told}){remedy}")
-
-
-def _compare(what: str, found: float, told: float) -> None:
-    """Check a figure of the lines against the summary. dnsperf cuts a mean to a microsecond."""
-    if not math.isclose(found, told, rel_tol=0, abs_tol=1.01e-6):
-        raise ParseError(f"dnsperf's summary and its lines do not agree on the {what} time")
+        raise ParseError(f"dnsperf: of {answered} responses some are errors ({listed}){remedy}")
 
 
 def _complaint(text: str) -> str | None:
     if _NO_SERVER.search(text):
         return "dnsperf: the pod has no name server in its /etc/resolv.conf"
-    found = _COMPLAINT.search(text)
-    return None if found is None else f"dnsperf: {found[1]}"
+    return complaint("dnsperf", _COMPLAINT, text)

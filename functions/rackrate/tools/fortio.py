@@ -42,6 +42,7 @@ from rackrate.tools.base import (
     PERCENTILES,
     REQUESTS,
     SECONDS,
+    SHORT_REASON,
     Detail,
     LatencyTest,
     Measurement,
@@ -49,9 +50,12 @@ from rackrate.tools.base import (
     Port,
     Server,
     TimedTest,
+    complaint,
+    extremes_and_mean,
     least_values,
     refusal,
     require_rate,
+    require_values,
     without_summary,
 )
 
@@ -67,12 +71,12 @@ _REQUEST = re.compile(
     r'"ok":(true|false),"details":"([^\n]{0,500})"\}$',
     re.ASCII,
 )
-# A line of Fortio's own log, and what an option that it does not know is answered with.
+# A line of Fortio's own log, or what an option that it does not know is answered with.
 _COMPLAINT = re.compile(
-    r'"level":"(?:err|crit|fatal|warn)[a-z]*",.{0,200}?"msg":"((?:[^"\\\n]|\\.){1,400})', re.ASCII
+    r'"level":"(?:err|crit|fatal|warn)[a-z]*",.{0,200}?"msg":"((?:[^"\\\n]|\\.){1,400})'
+    r"|(?:flag provided but not defined|invalid value |At most )[^\n]{0,200}",
+    re.ASCII,
 )
-_WRONG_OPTION = re.compile(r"(?:flag provided but not defined|invalid value |At most )[^\n]{0,200}")
-_SHORT_REASON = 200
 # Fortio logs a request's time rounded to the microsecond.
 _ROUNDING = 0.6e-6
 
@@ -114,20 +118,7 @@ class Test(TimedTest, LatencyTest):
     def _neither_too_many_nor_too_few(cls, value: int, info: ValidationInfo) -> int:
         if not {"percentiles", "seconds"} <= info.data.keys():
             return value  # the other fields have errors of their own
-        seconds, percentiles = info.data["seconds"], info.data["percentiles"]
-        requests = value * seconds
-        if requests > MAX_REQUESTS:
-            raise refusal(
-                f"makes {requests} requests with seconds {seconds}, more than the {MAX_REQUESTS} "
-                "that a container's log may hold",
-                "lower it or seconds",
-            )
-        if requests < (least := least_values(percentiles, info.context)):
-            raise refusal(
-                f"makes {requests} requests with seconds {seconds}, too few for "
-                f"{', '.join(percentiles) or 'a median'}, which takes {least}",
-                "raise it or seconds",
-            )
+        require_values(value * info.data["seconds"], "requests", MAX_REQUESTS, info)
         return value
 
     @field_validator("connections")
@@ -223,22 +214,7 @@ def parse(text: str, test: Test) -> Measurement:
             request failed, the test ended early, the rate was not kept, or the log does not match
             the summary.
     """
-    requests: list[_Request] = []
-    failed: list[str] = []
-    rest: list[str] = []
-    for line in text.split("\n"):
-        if found := _REQUEST.match(line):
-            requests.append(_Request(int(found[2]), float(found[1]), int(found[3]), int(found[4])))
-            if found[5] == "false":
-                failed.append(found[6][:_SHORT_REASON])
-        elif line.startswith('{"latency"'):
-            raise ParseError("fortio's log of requests is truncated or garbled")
-        else:
-            rest.append(line)
-    if failed:
-        raise ParseError(
-            f"{len(failed)} of {len(requests)} requests failed: {_complaint(rest) or failed[0]}"
-        )
+    requests, rest = _requests(text)
     summary = _summary(rest)
     if (
         summary.RunType.removesuffix(f" PayloadLength={test.message_bytes}")
@@ -274,12 +250,31 @@ def parse(text: str, test: Test) -> Measurement:
             "requests": len(times),
             "requests_per_second": len(times) / seconds,
             "delayed_ratio": sum(delay > 0 for delay in delays) / len(delays),
-            "min_seconds": ordered[0],
-            "mean_seconds": statistics.fmean(times),
-            "max_seconds": ordered[-1],
+            **extremes_and_mean(ordered[0], statistics.fmean(times), ordered[-1]),
         },
         version=f"fortio {summary.Version}",
     )
+
+
+def _requests(text: str) -> tuple[list[_Request], list[str]]:
+    """The requests of the log, none of which failed, and the lines that are none."""
+    requests: list[_Request] = []
+    failed: list[str] = []
+    rest: list[str] = []
+    for line in text.split("\n"):
+        if match := _REQUEST.match(line):
+            requests.append(_Request(int(match[2]), float(match[1]), int(match[3]), int(match[4])))
+            if match[5] == "false":
+                failed.append(match[6][:SHORT_REASON])
+        elif line.startswith('{"latency"'):
+            raise ParseError("fortio's log of requests is truncated or garbled")
+        else:
+            rest.append(line)
+    if failed:
+        raise ParseError(
+            f"{len(failed)} of {len(requests)} requests failed: {_complaint(rest) or failed[0]}"
+        )
+    return requests, rest
 
 
 def _summary(lines: Sequence[str]) -> _Summary:
@@ -296,15 +291,15 @@ def _summary(lines: Sequence[str]) -> _Summary:
         raise ParseError("fortio's summary is garbled") from None
 
 
-def _compare(latencies: Sequence[float], told: _Histogram) -> None:
-    if not latencies or told.Count != len(latencies):
+def _compare(latencies: Sequence[float], summary: _Histogram) -> None:
+    if not latencies or summary.Count != len(latencies):
         raise ParseError(
-            f"fortio's summary tells of {told.Count} requests, but its log has {len(latencies)}"
+            f"fortio's summary tells of {summary.Count} requests, but its log has {len(latencies)}"
         )
     for what, logged, printed in (
-        ("shortest", min(latencies), told.Min),
-        ("longest", max(latencies), told.Max),
-        ("mean", statistics.fmean(latencies), told.Avg),
+        ("shortest", min(latencies), summary.Min),
+        ("longest", max(latencies), summary.Max),
+        ("mean", statistics.fmean(latencies), summary.Avg),
     ):
         if not abs(logged - printed) <= _ROUNDING:
             raise ParseError(f"fortio's summary and its log do not agree on the {what} time")
@@ -330,7 +325,7 @@ def _delays(requests: Sequence[_Request], test: Test) -> list[float]:
         started[request.connection] = min(start, started.get(request.connection, start))
     answered: dict[int, float] = {}
     seen: Counter[int] = Counter()
-    found = []
+    delays = []
     for request in requests:
         if request.number != seen[request.connection] or request.connection >= test.connections:
             raise ParseError("fortio's log of requests is truncated or garbled: one is missing")
@@ -338,15 +333,10 @@ def _delays(requests: Sequence[_Request], test: Test) -> list[float]:
         planned = started[request.connection] + request.number * interval
         waited = planned < answered.get(request.connection, 0.0) <= request.sent
         # As exact as the times in the log.
-        found.append(round((request.sent - planned) / 1000) / 1e6 if waited else 0.0)
+        delays.append(round((request.sent - planned) / 1000) / 1e6 if waited else 0.0)
         answered[request.connection] = request.sent + request.latency * 1e9
-    return found
+    return delays
 
 
 def _complaint(lines: Sequence[str]) -> str | None:
-    for line in lines:
-        if found := _COMPLAINT.search(line):
-            return f"fortio: {found[1][:_SHORT_REASON]}"
-        if found := _WRONG_OPTION.search(line):
-            return f"fortio: {found[0][:_SHORT_REASON]}"
-    return None
+    return complaint("fortio", _COMPLAINT, "\n".join(lines))

@@ -40,8 +40,11 @@ from rackrate.tools.base import (
     Server,
     Throughput,
     TimedTest,
+    complaint,
+    congestion_windows,
     interval_seconds,
     merged_remainder,
+    sum_if_known,
     without_summary,
 )
 
@@ -67,7 +70,6 @@ _COMPLAINT = re.compile(
     r"^.*\b(?:failed|refused|unreachable|timed out|Unknown host|unrecognized option|ERROR)\b.*$",
     re.MULTILINE,
 )
-_SHORT_REASON = 200
 
 
 class Test(TimedTest):
@@ -159,16 +161,16 @@ def parse(text: str, test: Test) -> Measurement:
     for line in _LINE.finditer(text):
         (sums if line["id"].startswith("SUM") else streams[line["id"]]).append(_report(line))
     if not streams:
-        raise ParseError(_complaint(text) or without_summary("iperf", text))
+        raise ParseError(complaint("iperf", _COMPLAINT, text) or without_summary("iperf", text))
     totals = [_total(reports) for reports in streams.values()]
     total = _total(sums) if test.streams > 1 else totals[0]
     if len(streams) < test.streams:
         words = f"iperf: {len(streams)} of {test.streams} streams reported"
-        raise ParseError(": ".join(filter(None, (words, _complaint(text)))))
+        raise ParseError(": ".join(filter(None, (words, complaint("iperf", _COMPLAINT, text)))))
     if len(streams) > test.streams:
         raise ParseError(f"iperf: {len(streams)} streams where the test asks for {test.streams}")
     if total is None or None in totals:
-        raise ParseError(_complaint(text) or without_summary("iperf", text))
+        raise ParseError(complaint("iperf", _COMPLAINT, text) or without_summary("iperf", text))
     for each in (total, *(found for found in totals if found is not None)):
         test.require_time("iperf", each.end)
     if total.bits_per_second <= 0:
@@ -223,16 +225,11 @@ def _series(
                 each.start,
                 each.end,
                 each.bits_per_second,
-                _sum(part.retransmits for part in parts) if complete else None,
-                _sum(part.window_bytes for part in parts) if complete else None,
+                sum_if_known(part.retransmits for part in parts) if complete else None,
+                sum_if_known(part.window_bytes for part in parts) if complete else None,
             )
         )
     return merged_remainder(series)
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    known = list(numbers)
-    return None if None in known else sum(number for number in known if number is not None)
 
 
 def _details(
@@ -244,19 +241,15 @@ def _details(
     details: dict[str, float | int | str] = {
         "seconds": total.end,
         "sent_bytes": total.sent_bytes,
+        **congestion_windows(series),
     }
     # iperf 2.0 does not sum retransmits. iperf 2.1 does not report those after the last interval.
     counted = [
-        _sum(each.retransmits for reports in intervals.values() for each in reports),
-        _sum(each.retransmits if each is not None else None for each in totals),
+        sum_if_known(each.retransmits for reports in intervals.values() for each in reports),
+        sum_if_known(each.retransmits if each is not None else None for each in totals),
     ]
     if known := [number for number in counted if number is not None]:
         details["retransmits"] = max(known)
-    if windows := [
-        each.congestion_window_bytes for each in series if each.congestion_window_bytes is not None
-    ]:
-        details["congestion_window_mean_bytes"] = statistics.fmean(windows)
-        details["congestion_window_max_bytes"] = max(windows)
     if rtts := [
         each.rtt_seconds
         for reports in intervals.values()
@@ -265,8 +258,3 @@ def _details(
     ]:
         details["rtt_mean_seconds"] = statistics.fmean(rtts)
     return details
-
-
-def _complaint(text: str) -> str | None:
-    found = _COMPLAINT.search(text)
-    return f"iperf: {found[0].strip()[:_SHORT_REASON]}" if found is not None else None

@@ -30,7 +30,7 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -44,6 +44,7 @@ from rackrate.tools.base import (
     RETRANSMITS,
     SECONDS,
     SENT_BYTES,
+    SHORT_REASON,
     Detail,
     Interval,
     Measurement,
@@ -53,10 +54,12 @@ from rackrate.tools.base import (
     Server,
     Throughput,
     TimedTest,
+    congestion_windows,
     interval_seconds,
     merged_remainder,
     refusal,
     require_rate,
+    sum_if_known,
 )
 
 PORT = 5201
@@ -70,7 +73,6 @@ _LEAST_BITS_PER_SECOND = 1000
 _STREAMS_IN_THREADS_SINCE = (3, 16)
 # Since then the receiver tells the sender what it lost in the omitted time.
 _LOSSES_WITHOUT_OMITTED = (3, 14)
-_SHORT_REASON = 200
 # iperf3 prints warnings to standard error, such as for datagrams larger than a packet.
 _WARNING = re.compile(r"\s*warning: [^\n]*\n", re.IGNORECASE)
 _COMPLAINT = re.compile(r"^iperf3: .+$", re.MULTILINE)
@@ -378,7 +380,7 @@ def _load(text: str) -> dict[str, Any]:
         raise ParseError("iperf3's report is not one: it is nested too deeply") from None
     except ValueError as error:
         if (complaint := _COMPLAINT.search(text)) is not None:
-            raise ParseError(complaint[0][:_SHORT_REASON]) from None
+            raise ParseError(complaint[0][:SHORT_REASON]) from None
         raise ParseError(f"iperf3's report is truncated or is not JSON: {error}") from None
     # Some versions print the report twice (https://github.com/esnet/iperf/issues/1688).
     if (rest := text[end:].strip()) and rest != text[:end]:
@@ -399,13 +401,13 @@ def _check_settings(report: Mapping[str, Any], test: Test) -> None:
         "reverse": int(test.reverse),
         "bidir": int(test.bidirectional),
     }
-    told = _get(report, "start", "test_start")
-    if not isinstance(told, dict):
+    settings = _get(report, "start", "test_start")
+    if not isinstance(settings, dict):
         raise ParseError("iperf3's report lacks start.test_start")
     for name, value in asked.items():
-        if name in told and told[name] != value:
+        if name in settings and settings[name] != value:
             raise ParseError(
-                f"iperf3's report is another test's: its {name} is {_plain(repr(told[name]))}"
+                f"iperf3's report is another test's: its {name} is {_plain(repr(settings[name]))}"
             )
 
 
@@ -423,7 +425,7 @@ def _series(report: Any, directions: Sequence[_Way]) -> tuple[Interval, ...]:
                 _number(interval, "sum", "end"),
                 sum(_number(interval, each.interval, "bits_per_second") for each in directions),
                 _whole(_optional(interval, "sum", "retransmits")),
-                _whole(_sum(windows)) if windows else None,
+                _whole(sum_if_known(windows)) if windows else None,
             )
         )
     return merged_remainder(series)
@@ -436,11 +438,11 @@ def _details(
     series: Sequence[Interval],
 ) -> dict[str, float | int | str]:
     def total(kind: Literal["sent", "received"], field: str) -> float | None:
-        return _sum(_optional(report, "end", getattr(each, kind), field) for each in directions)
+        return sum_if_known(
+            _optional(report, "end", getattr(each, kind), field) for each in directions
+        )
 
-    windows = [each.congestion_window_bytes for each in series]
-    known = [window for window in windows if window is not None]
-    found: dict[str, float | int | str | None] = {
+    details: dict[str, float | int | str | None] = {
         "seconds": _number(report, "end", "sum_received", "seconds"),
         "started_at_epoch_seconds": _whole(_optional(report, "start", "timestamp", "timesecs")),
         "received_bytes": _whole(total("received", "bytes")),
@@ -448,8 +450,7 @@ def _details(
         "sent_bits_per_second": total("sent", "bits_per_second"),
         # Only the sender reports them, and only if its kernel counts them.
         "retransmits": _whole(total("sent", "retransmits")),
-        "congestion_window_mean_bytes": statistics.fmean(known) if known else None,
-        "congestion_window_max_bytes": max(known, default=None),
+        **congestion_windows(series),
         "client_cpu_percent": _optional(report, "end", "cpu_utilization_percent", "host_total"),
         "server_cpu_percent": _optional(report, "end", "cpu_utilization_percent", "remote_total"),
         "tcp_congestion_control": _text(report, "end", "sender_tcp_congestion"),
@@ -461,10 +462,10 @@ def _details(
     if test.bidirectional:
         for each in directions:
             name = "reverse_bits_per_second" if each.reverse else "forward_bits_per_second"
-            found[name] = _number(report, "end", each.received, "bits_per_second")
+            details[name] = _number(report, "end", each.received, "bits_per_second")
     if test.protocol == "udp":
-        found |= _udp_details(report, test)
-    return {name: value for name, value in found.items() if value is not None}
+        details |= _udp_details(report, test)
+    return {name: value for name, value in details.items() if value is not None}
 
 
 def _udp_details(report: Mapping[str, Any], test: Test) -> dict[str, float | int | None]:
@@ -483,7 +484,7 @@ def _udp_details(report: Mapping[str, Any], test: Test) -> dict[str, float | int
         "packets": int(packets),
         "lost_packets": lost,
         "loss_ratio": None if lost is None else lost / packets,
-        "out_of_order_packets": _whole(_sum(reordered)) if reordered else None,
+        "out_of_order_packets": _whole(sum_if_known(reordered)) if reordered else None,
         "jitter_seconds": statistics.fmean(_number(each, "jitter_ms") for each in streams) / 1000,
     }
 
@@ -536,7 +537,7 @@ def _text(report: Any, *path: str) -> str | None:
 
 def _plain(text: str) -> str:
     """The text without lone surrogates, which JSON may escape but UTF-8 cannot encode."""
-    return text[:_SHORT_REASON].encode(errors="replace").decode()
+    return text[:SHORT_REASON].encode(errors="replace").decode()
 
 
 def _number(report: Any, *path: str) -> float:
@@ -564,12 +565,6 @@ def _optional(report: Any, *path: str) -> float | None:
         return None
     # Before it becomes a float, which a number of 400 digits cannot.
     return float(value) if 0 <= value <= MOST else None
-
-
-def _sum(numbers: Iterable[float | None]) -> float | None:
-    """The sum, or None if a number is unknown."""
-    known = list(numbers)
-    return None if None in known else sum(number for number in known if number is not None)
 
 
 def _whole(number: float | None) -> int | None:

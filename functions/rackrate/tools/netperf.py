@@ -42,6 +42,7 @@ from rackrate.tools.base import (
     Port,
     Server,
     TimedTest,
+    complaint,
     without_summary,
 )
 
@@ -66,7 +67,6 @@ _HOST = re.compile(r" -H (\S{1,100}) ")
 _COMPLAINT = re.compile(
     r"^(?:netperf: |(?=establish|recv_|resolve_|send_|shutdown_))(.+)$", re.MULTILINE
 )
-_SHORT_REASON = 200
 
 
 class Test(TimedTest):
@@ -145,30 +145,30 @@ def parse(text: str, test: Test) -> Measurement:
     """
     lines = _LINE.findall(text)
     if tuple(name for name, _ in lines) != SELECTORS:
-        raise ParseError(_complaint(text) or without_summary("netperf", text))
+        raise ParseError(complaint("netperf", _COMPLAINT, text) or without_summary("netperf", text))
     printed = dict(lines)
     _require_test(printed.pop("COMMAND_LINE"), test)
-    found = {name: _number(name, figure) for name, figure in printed.items()}
-    test.require_time("netperf", found["ELAPSED_TIME"])
-    sent = int(found["LOCAL_SEND_CALLS"])
-    transactions = int(found["LOCAL_BYTES_RECVD"] / test.response_bytes)
+    figures = {name: _number(name, figure) for name, figure in printed.items()}
+    test.require_time("netperf", figures["ELAPSED_TIME"])
+    sent = int(figures["LOCAL_SEND_CALLS"])
+    transactions = int(figures["LOCAL_BYTES_RECVD"] / test.response_bytes)
     if not transactions:
         raise ParseError(
             f"netperf: no request was answered: see that no firewall drops port {DATA_PORT}"
         )
-    _require_sense(found, transactions)
+    _require_sense(figures, transactions)
     # When the time is up, one request is on its way. It neither succeeded nor failed.
     lost = max(0, sent - transactions - 1)
     if sent < transactions or (lost and test.mode != "udp-rr"):
         raise ParseError("netperf: its requests and its responses do not match")
     return Measurement(
-        {"transaction_rate": found["TRANSACTION_RATE"]},
+        {"transaction_rate": figures["TRANSACTION_RATE"]},
         details={
-            "seconds": found["ELAPSED_TIME"],
+            "seconds": figures["ELAPSED_TIME"],
             "transactions": transactions,
-            **{detail: found[name] / 1e6 for detail, name in _TIMES.items()},
+            **{detail: figures[name] / 1e6 for detail, name in _TIMES.items()},
             **({"loss_ratio": lost / sent} if test.mode == "udp-rr" else {}),
-            **_retransmits(found, test),
+            **_retransmits(figures, test),
         },
     )
 
@@ -176,8 +176,8 @@ def parse(text: str, test: Test) -> Measurement:
 def _require_test(command_line: str, test: Test) -> None:
     """Check that the output is the test's. The program may have another path."""
     host = _HOST.search(command_line)
-    wanted = [] if host is None else test.argv(host[1])[1:]
-    if command_line.split(" ")[1:] != f'{" ".join(wanted)}"'.split(" "):
+    argv = [] if host is None else test.argv(host[1])[1:]
+    if command_line.split(" ")[1:] != f'{" ".join(argv)}"'.split(" "):
         raise ParseError("netperf's output is truncated or another test's: its arguments differ")
 
 
@@ -187,19 +187,19 @@ def _number(name: str, figure: str) -> float:
     return float(figure)
 
 
-def _require_sense(found: Mapping[str, float], transactions: int) -> None:
+def _require_sense(figures: Mapping[str, float], transactions: int) -> None:
     """Check figures that say the same in two ways, within their rounding."""
-    rate, seconds = found["TRANSACTION_RATE"], found["ELAPSED_TIME"]
+    rate, seconds = figures["TRANSACTION_RATE"], figures["ELAPSED_TIME"]
     # When the time is up, netperf may have a response of a connection that it has not yet closed.
     if abs(rate * seconds - transactions) > rate * 0.006 + 1:
         raise ParseError("netperf: the rate is not that of the transactions and seconds beside it")
-    if abs(rate * found["RT_LATENCY"] - 1e6) > 1e6 * 0.001:
+    if abs(rate * figures["RT_LATENCY"] - 1e6) > 1e6 * 0.001:
         raise ParseError("netperf: the rate is not that of the mean time beside it")
-    least, mean, most = (found[f"{which}_LATENCY"] for which in ("MIN", "MEAN", "MAX"))
-    percentiles = [found[f"P{rank}_LATENCY"] for rank in _RANKS]
+    least, mean, most = (figures[f"{which}_LATENCY"] for which in ("MIN", "MEAN", "MAX"))
+    percentiles = [figures[f"P{rank}_LATENCY"] for rank in _RANKS]
     # A percentile may be anywhere in its class, which has a tenth of the value at most.
     if not (
-        least <= mean <= min(most, found["RT_LATENCY"] * 1.01 + 1)
+        least <= mean <= min(most, figures["RT_LATENCY"] * 1.01 + 1)
         and percentiles == sorted(percentiles)
         and least * 0.9 - 1 <= percentiles[0]
         and percentiles[-1] <= most * 1.1 + 1
@@ -207,13 +207,7 @@ def _require_sense(found: Mapping[str, float], transactions: int) -> None:
         raise ParseError("netperf: the times of the transactions contradict each other")
 
 
-def _retransmits(found: Mapping[str, float], test: Test) -> dict[str, int]:
+def _retransmits(figures: Mapping[str, float], test: Test) -> dict[str, int]:
     """Those of both ends, if they are known. With tcp-crr they are of the last connection only."""
-    ends = [int(found[f"{end}_TRANSPORT_RETRANS"]) for end in ("LOCAL", "REMOTE")]
+    ends = [int(figures[f"{end}_TRANSPORT_RETRANS"]) for end in ("LOCAL", "REMOTE")]
     return {"retransmits": sum(ends)} if test.mode == "tcp-rr" and min(ends) >= 0 else {}
-
-
-def _complaint(text: str) -> str | None:
-    """What netperf says is wrong."""
-    found = _COMPLAINT.search(text)
-    return None if found is None else f"netperf: {found[1][:_SHORT_REASON]}"

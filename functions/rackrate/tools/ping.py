@@ -22,6 +22,7 @@ import math
 import re
 import statistics
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -34,6 +35,8 @@ from rackrate.tools.base import (
     Metric,
     ParseError,
     TestBase,
+    complaint,
+    extremes_and_mean,
     without_summary,
 )
 
@@ -53,7 +56,6 @@ _COMPLAINT = re.compile(
     rf"|\d+{_MARKED}.*\((?!DUP!)[A-Za-z ]+!?\))$",
     re.ASCII | re.MULTILINE,
 )
-_SHORT_REASON = 200
 #: Part of iputils' message if the kernel does not let this user send echo requests.
 _MAY_NOT_PING = "cap_net_raw"
 
@@ -137,71 +139,73 @@ def parse(text: str, test: Test) -> Measurement:
             ' net.ipv4.ping_group_range to "0 2147483647" there, as systemd 243 and later do, or'
             " ping between pods"
         )
-    seconds_of: dict[int, float] = {}
-    duplicates: list[float] = []
-    first_reply_at: float | None = None
-    summary: re.Match[str] | None = None
-    extremes: re.Match[str] | None = None
-    for line in text.splitlines():
-        if (reply := _REPLY.match(line)) is not None:
-            seconds = round(float(reply[3]) / 1000, 9)
-            if seconds == 0:
-                raise ParseError(
-                    f"ping printed a time of zero for packet {reply[2]}: it is below ping's"
-                    " resolution, or the clock was set back"
-                )
-            if reply[4] is not None:
-                duplicates.append(seconds)
-                continue
-            seconds_of[int(reply[2])] = seconds
-            if first_reply_at is None and reply[1] is not None:
-                first_reply_at = float(reply[1])
-        elif (found := _SUMMARY.match(line)) is not None:
-            summary = found
-        elif (found := _EXTREMES.match(line)) is not None:
-            extremes = found
-    if summary is None:
-        raise ParseError(_complaint(text) or without_summary("ping", text))
-    transmitted, received = int(summary[1]), int(summary[2])
+    replies = _replies(text)
+    summaries = [match for line in text.splitlines() if (match := _SUMMARY.match(line))]
+    words = complaint("", _COMPLAINT, text)
+    if not summaries:
+        raise ParseError(words or without_summary("ping", text))
+    transmitted, received = map(int, summaries[-1].groups())
+    is_marked = words is not None and _MARKED in words
     if transmitted == 0 or received == 0:
-        words = f"ping: none of {transmitted} packets was answered"
-        if (complaint := _complaint(text)) and _MARKED in complaint:
-            words = f"ping: none of {transmitted} packets has a valid reply"
-        raise ParseError(": ".join(filter(None, (words, complaint))))
+        problem = "has a valid reply" if is_marked else "was answered"
+        reason = f"ping: none of {transmitted} packets {problem}"
+        raise ParseError(": ".join(filter(None, (reason, words))))
     if transmitted < test.count:
         raise ParseError(f"ping was interrupted after {transmitted} of {test.count} packets")
-    if len(seconds_of) != received or received > transmitted or transmitted > test.count:
-        if (complaint := _complaint(text)) and _MARKED in complaint:
-            raise ParseError(f"ping does not vouch for a reply: {complaint}")
+    if len(replies.seconds) != received or received > transmitted or transmitted > test.count:
+        if is_marked:
+            raise ParseError(f"ping does not vouch for a reply: {words}")
         raise ParseError(
             f"ping's summary tells of {received} replies to {transmitted} packets, "
-            f"but there are {len(seconds_of)} replies to {test.count}"
+            f"but there are {len(replies.seconds)} replies to {test.count}"
         )
-    samples = tuple(seconds_of[number] for number in sorted(seconds_of))
-    if extremes is not None:
-        _compare(min(*samples, *duplicates, math.inf), extremes[1])
-        _compare(max(*samples, *duplicates, 0), extremes[2])
+    samples = tuple(replies.seconds[number] for number in sorted(replies.seconds))
+    for extremes in filter(None, map(_EXTREMES.match, text.splitlines())):
+        _compare(min(*samples, *replies.duplicates, math.inf), extremes[1])
+        _compare(max(*samples, *replies.duplicates, 0), extremes[2])
     details: dict[str, float | int | str] = {
         "transmitted": transmitted,
         "received": received,
-        "duplicates": len(duplicates),
+        "duplicates": len(replies.duplicates),
         "loss_ratio": (transmitted - received) / transmitted,
-        "min_seconds": min(samples),
-        "mean_seconds": statistics.fmean(samples),
-        "max_seconds": max(samples),
+        **extremes_and_mean(min(samples), statistics.fmean(samples), max(samples)),
     }
-    if first_reply_at is not None:
-        details["first_reply_at_epoch_seconds"] = first_reply_at
+    if replies.first_at is not None:
+        details["first_reply_at_epoch_seconds"] = replies.first_at
     return Measurement({"rtt": statistics.median(samples)}, {"rtt": samples}, details=details)
+
+
+@dataclass
+class _Replies:
+    """The replies: each packet's time in seconds, those of duplicates, and when the first came."""
+
+    seconds: dict[int, float] = field(default_factory=dict)
+    duplicates: list[float] = field(default_factory=list)
+    first_at: float | None = None
+
+
+def _replies(text: str) -> _Replies:
+    replies = _Replies()
+    for reply in filter(None, map(_REPLY.match, text.splitlines())):
+        seconds = round(float(reply[3]) / 1000, 9)
+        if seconds == 0:
+            raise ParseError(
+                f"ping printed a time of zero for packet {reply[2]}: it is below ping's"
+                " resolution, or the clock was set back"
+            )
+        if reply[4] is not None:
+            replies.duplicates.append(seconds)
+            continue
+        replies.seconds[int(reply[2])] = seconds
+        if replies.first_at is None and reply[1] is not None:
+            replies.first_at = float(reply[1])
+    return replies
 
 
 def _compare(seconds: float, summary: str) -> None:
     """Check the smallest or largest of the packets' times, in three digits, against the summary."""
-    told = float(summary) / 1000
-    if abs(told - seconds) > max(0.01 * told, 2e-6):
-        raise ParseError(f"ping's summary says {told:.6f} s where the replies say {seconds:.6f} s")
-
-
-def _complaint(text: str) -> str | None:
-    found = _COMPLAINT.search(text)
-    return found[1][:_SHORT_REASON] if found is not None else None
+    printed = float(summary) / 1000
+    if abs(printed - seconds) > max(0.01 * printed, 2e-6):
+        raise ParseError(
+            f"ping's summary says {printed:.6f} s where the replies say {seconds:.6f} s"
+        )

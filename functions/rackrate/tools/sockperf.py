@@ -30,7 +30,6 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -46,9 +45,11 @@ from rackrate.tools.base import (
     Port,
     Server,
     TimedTest,
-    least_values,
+    complaint,
+    extremes_and_mean,
     refusal,
     require_rate,
+    require_values,
     without_summary,
 )
 
@@ -58,25 +59,24 @@ PORT = 11111
 MAX_RESPONSES = 50_000
 # sockperf leaves out the responses of the first 400 ms and of the last 50 ms.
 _LEFT_OUT_SECONDS = 0.45
-_SHORT_REASON = 200
 
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
-_VERSION = re.compile(r"== version #(\S{1,80}) ==")
-_RUN_TIME = re.compile(
-    r"^sockperf: \[Total Run\] RunTime=([0-9.]{1,20}) sec;.*? SentMessages=(\d{1,18});", re.ASCII
-)
-_VALID = re.compile(
-    r"^sockperf: \[Valid Duration\] RunTime=[0-9.]+ sec; SentMessages=(\d{1,18});", re.ASCII
-)
-_LOSSES = re.compile(
-    r"^sockperf: # dropped messages = (\d{1,15}); # duplicated messages = (\d{1,15});"
-    r" # out-of-order messages = (\d{1,15})$",
-    re.ASCII,
-)
-_OBSERVATIONS = re.compile(r"^sockperf: Total (\d{1,15}) observations;", re.ASCII)
-_EXTREME = re.compile(r"^sockperf: ---> <(MIN|MAX)> observation = +([0-9.]{1,20})$", re.ASCII)
-_PERCENTILE = re.compile(
-    r"^sockperf: ---> percentile (\d{1,3}\.\d{1,9}) = +([0-9.]{1,20})$", re.ASCII
+_SUMMARY = tuple(
+    re.compile(pattern, re.MULTILINE | re.ASCII)
+    for pattern in (
+        r"== version #(?P<version>\S{1,80}) ==",
+        r"^sockperf: \[Total Run\] RunTime=(?P<seconds>[0-9.]{1,20}) sec;"
+        r".*? SentMessages=(?P<sent_in_all>\d{1,18});",
+        r"^sockperf: \[Valid Duration\] RunTime=[0-9.]+ sec; SentMessages=(?P<sent>\d{1,18});",
+        r"^sockperf: # dropped messages = (?P<dropped>\d{1,15});"
+        r" # duplicated messages = (?P<duplicated>\d{1,15});"
+        r" # out-of-order messages = (?P<out_of_order>\d{1,15})$",
+        r"^sockperf: Total (?P<observations>\d{1,15}) observations;",
+        r"^sockperf: ---> <MIN> observation = +(?P<smallest>[0-9.]{1,20})$",
+        r"^sockperf: ---> <MAX> observation = +(?P<largest>[0-9.]{1,20})$",
+        r"^sockperf: ---> percentile 50\.000 = +(?P<median>[0-9.]{1,20})$",
+        r"^sockperf: ---> percentile 99\.000 = +(?P<p99>[0-9.]{1,20})$",
+    )
 )
 _HEADER = "packet, txTime(sec), rxTime(sec), rtt(usec)\n"
 _ROW = re.compile(
@@ -157,22 +157,15 @@ class Test(TimedTest, LatencyTest):
         if not {"percentiles", "seconds", "reply_every"} <= info.data.keys():
             return value  # the other fields have errors of their own
         seconds, reply_every = info.data["seconds"], info.data["reply_every"]
-        percentiles = info.data["percentiles"]
-        responses = value * seconds / reply_every
-        if responses > MAX_RESPONSES:
-            raise refusal(
-                f"makes {responses:.0f} responses with seconds {seconds} and reply_every "
-                f"{reply_every}, more than the {MAX_RESPONSES} that a container's log may hold",
-                "lower it or seconds, or raise reply_every under load",
-            )
-        kept = value * (seconds - _LEFT_OUT_SECONDS) / reply_every
-        if kept < (least := least_values(percentiles, info.context)):
-            raise refusal(
-                f"leaves {kept:.0f} responses with seconds {seconds} and reply_every "
-                f"{reply_every}, too few for {', '.join(percentiles) or 'a median'}, which takes"
-                f" {least}",
-                "raise it or seconds, or lower reply_every",
-            )
+        require_values(
+            value * seconds / reply_every,
+            f"responses with reply_every {reply_every}",
+            MAX_RESPONSES,
+            info,
+            kept=value * (seconds - _LEFT_OUT_SECONDS) / reply_every,
+            fewer="lower it or seconds, or raise reply_every under load",
+            more="raise it or seconds, or lower reply_every",
+        )
         return value
 
     def argv(self, server: str) -> list[str]:
@@ -204,24 +197,6 @@ class Test(TimedTest, LatencyTest):
         return self.model_copy(update={"seconds": 1, **usual})
 
 
-@dataclass
-class _Summary:
-    """The summary's figures, with times in microseconds as printed."""
-
-    version: str | None = None
-    run_seconds: float | None = None
-    sent_in_all: int = 0
-    sent: int | None = None
-    dropped: int = 0
-    duplicated: int = 0
-    out_of_order: int = 0
-    observations: int | None = None
-    smallest: str | None = None
-    largest: str | None = None
-    median: str | None = None
-    p99: str | None = None
-
-
 def parse(text: str, test: Test) -> Measurement:
     """Parse the summary and the log of all messages. All figures come from the log.
 
@@ -230,77 +205,57 @@ def parse(text: str, test: Test) -> Measurement:
             the test ended early, or the log does not match the summary.
     """
     before, header, log = _COLOUR.sub("", text).partition(_HEADER)
-    lines = before.split("\n")
-    summary = _summary(lines)
-    if summary.observations is None or summary.run_seconds is None:
-        raise ParseError(_complaint(lines) or without_summary("sockperf", before))
-    test.require_time("sockperf", summary.run_seconds)
+    summary: dict[str, str] = {}
+    for match in filter(None, (pattern.search(before) for pattern in _SUMMARY)):
+        summary |= match.groupdict()
+    if not {"observations", "seconds"} <= summary.keys():
+        raise ParseError(_complaint(before) or without_summary("sockperf", before))
+    seconds = _number(summary["seconds"])
+    test.require_time("sockperf", seconds)
     if test.mode == "under-load":
-        planned = test.messages_per_second * summary.run_seconds
-        remedy = "lower messages_per_second"
-        require_rate("sockperf", summary.sent_in_all, planned, "messages", remedy)
+        sent, planned = int(summary["sent_in_all"]), test.messages_per_second * seconds
+        require_rate("sockperf", sent, planned, "messages", "lower messages_per_second")
     if not header:
         raise ParseError("sockperf's output has no log of the messages' round trips")
     nanoseconds = _log(_INTERJECTION.sub("", log).split("\n"))
     if not nanoseconds:
         raise ParseError("sockperf: no message was answered")
-    if len(nanoseconds) != summary.observations:
+    if len(nanoseconds) != int(summary["observations"]):
         raise ParseError(
-            f"sockperf's summary tells of {summary.observations} responses, "
+            f"sockperf's summary tells of {summary['observations']} responses, "
             f"but its log has {len(nanoseconds)}"
         )
     ordered = sorted(nanoseconds)
-    _compare("shortest", ordered[:1], summary.smallest)
-    _compare("longest", ordered[-1:], summary.largest)
-    _compare("median", _around(ordered, 0.5), summary.median)
-    _compare("99th percentile", _around(ordered, 0.99), summary.p99)
+    _compare("shortest", ordered[:1], summary.get("smallest"))
+    _compare("longest", ordered[-1:], summary.get("largest"))
+    _compare("median", _around(ordered, 0.5), summary.get("median"))
+    _compare("99th percentile", _around(ordered, 0.99), summary.get("p99"))
     samples = tuple(each / 1e9 for each in nanoseconds)
+    dropped = int(summary.get("dropped", 0))
     details: dict[str, float | int | str] = {
-        "seconds": summary.run_seconds,
+        "seconds": seconds,
         "responses": len(samples),
-        "dropped_messages": summary.dropped,
-        "duplicated_messages": summary.duplicated,
-        "out_of_order_messages": summary.out_of_order,
-        "loss_ratio": summary.dropped / (len(samples) + summary.dropped),
-        "min_seconds": ordered[0] / 1e9,
-        "mean_seconds": statistics.fmean(samples),
-        "max_seconds": ordered[-1] / 1e9,
+        "dropped_messages": dropped,
+        "duplicated_messages": int(summary.get("duplicated", 0)),
+        "out_of_order_messages": int(summary.get("out_of_order", 0)),
+        "loss_ratio": dropped / (len(samples) + dropped),
+        **extremes_and_mean(ordered[0] / 1e9, statistics.fmean(samples), ordered[-1] / 1e9),
     }
-    if summary.sent is not None:
-        details["sent_messages"] = summary.sent
+    if "sent" in summary:
+        details["sent_messages"] = int(summary["sent"])
     return Measurement(
         {name: value / 1e9 for name, value in test.values_of(ordered).items()},
         {"latency": samples},
         details=details,
-        version=summary.version,
+        version=f"sockperf {summary['version']}" if "version" in summary else None,
     )
 
 
-def _summary(lines: Sequence[str]) -> _Summary:
-    summary = _Summary()
+def _number(printed: str) -> float:
     try:
-        for line in lines:
-            if found := _VERSION.search(line):
-                summary.version = f"sockperf {found[1]}"
-            elif found := _RUN_TIME.match(line):
-                summary.run_seconds, summary.sent_in_all = float(found[1]), int(found[2])
-            elif found := _VALID.match(line):
-                summary.sent = int(found[1])
-            elif found := _LOSSES.match(line):
-                summary.dropped, summary.duplicated, summary.out_of_order = map(int, found.groups())
-            elif found := _OBSERVATIONS.match(line):
-                summary.observations = int(found[1])
-            elif (found := _EXTREME.match(line)) and found[1] == "MIN":
-                summary.smallest = found[2]
-            elif found:
-                summary.largest = found[2]
-            elif (found := _PERCENTILE.match(line)) and found[1] == "50.000":
-                summary.median = found[2]
-            elif found and found[1] == "99.000":
-                summary.p99 = found[2]
+        return float(printed)
     except ValueError:
         raise ParseError("sockperf's summary has a number that is none") from None
-    return summary
 
 
 def _log(lines: Sequence[str]) -> list[int]:
@@ -317,14 +272,13 @@ def _log(lines: Sequence[str]) -> list[int]:
         if row is None or row[1] != str(number):
             raise ParseError(f"sockperf's log of messages is truncated or garbled: row {number}")
         sent, received = int(row[2] + row[3]), int(row[4] + row[5])
-        told = float(row[6])
         round_trip = received - sent
         if round_trip == 0:
             raise ParseError(
                 f"sockperf's log has a round trip of zero in row {number}, which is below its"
                 " resolution"
             )
-        if round_trip < 0 or abs(round_trip - told * 1000) > 2:
+        if round_trip < 0 or abs(round_trip - float(row[6]) * 1000) > 2:
             raise ParseError(f"sockperf's log contradicts itself in row {number}")
         round_trips.append(round_trip)
     raise ParseError("sockperf's log of messages is truncated: it has no end")
@@ -337,18 +291,12 @@ def _around(ordered: Sequence[int], quantile: float) -> Sequence[int]:
 
 
 def _compare(what: str, nanoseconds: Sequence[int], printed: str | None) -> None:
-    try:
-        told = float(printed) * 1000 if printed is not None else math.nan
-    except ValueError:
-        told = math.nan
+    figure = math.nan if printed is None else _number(printed) * 1000
     # sockperf truncates to nanoseconds and computes with the processor's ticks.
-    if not nanoseconds[0] - 2 <= told <= nanoseconds[-1] + 2:
+    if not nanoseconds[0] - 2 <= figure <= nanoseconds[-1] + 2:
         raise ParseError(f"sockperf's summary and its log do not agree on the {what} round trip")
 
 
-def _complaint(lines: Sequence[str]) -> str | None:
-    found = filter(None, map(_COMPLAINT.search, lines))
-    words = next((complaint[0][:_SHORT_REASON] for complaint in found), None)
-    if words is not None and _UNPACED in words:
-        words += f": {UNPACED}"
-    return words
+def _complaint(text: str) -> str | None:
+    words = complaint("", _COMPLAINT, text)
+    return f"{words}: {UNPACED}" if words is not None and _UNPACED in words else words

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from rackrate.tools.base import MEMBERS_CPU, Detail, Port, Server, TestBase, refusal
+from rackrate.tools.base import MEMBERS_CPU, Detail, Metric, Port, Server, TestBase, refusal
 
 #: Where a member keeps its data, and where it finds its files. Both are in its container.
 DATA, FILES = "/data", "/files"
@@ -52,6 +52,19 @@ class Volume(BaseModel):
     """The cluster's storage class."""
     gib: Annotated[int, Field(ge=1, le=16_384, examples=[20])]
     """Its size in GiB."""
+
+
+def printed_latencies(what: str, step: float, digits: int | None = None) -> tuple[Metric, ...]:
+    """The median and the 99th percentile as a load program prints them, without raw values."""
+    return (
+        Metric("latency", "s", "lower", f"median {what}", step, digits),
+        Metric("latency_p99", "s", "lower", f"99th percentile {what}", step, digits, share=0.99),
+    )
+
+
+def operations(statistic: str, step: float) -> Metric:
+    """The operations per second and member."""
+    return Metric("operations", "operations/s", "higher", statistic, step)
 
 
 class WorkloadTest(TestBase):
@@ -214,6 +227,10 @@ class WorkloadTest(TestBase):
         if self.loaders is None:
             raise ValueError(f"the number of load pods of {self.name} is not known yet")
         return self.loaders
+
+    def of_member(self, rate: float) -> float:
+        """The rate of one member, from that of one load pod."""
+        return rate * self.loader_count / self.member_count
 
     def argv(self, server: str) -> list[str]:
         """The command line of a load pod for a workload of one member."""

@@ -39,6 +39,7 @@ from rackrate.tools.base import (
     PERCENTILES,
     REQUESTS,
     SECONDS,
+    SHORT_REASON,
     Detail,
     LatencyTest,
     Measurement,
@@ -46,10 +47,12 @@ from rackrate.tools.base import (
     ParseError,
     Port,
     TimedTest,
+    complaint,
+    extremes_and_mean,
     least_values,
     refusal,
 )
-from rackrate.workloads.base import DATA, FILES, OWN_NUMBER, Volume, WorkloadTest
+from rackrate.workloads.base import DATA, FILES, OWN_NUMBER, Volume, WorkloadTest, operations
 
 #: Cassandra's own ports: for clients, and for the other members.
 CLIENTS, PEERS = 9042, 7000
@@ -60,7 +63,6 @@ _SEEDS = 3
 _LEAST_MIB = 768
 #: So many rows a second are expected to be loaded, after connecting.
 _ROWS_PER_SECOND, _CONNECTING = 5000, 10.0
-_SHORT_REASON = 300
 _LONGEST_REPORT = 200_000
 _COMPLAINT = re.compile(r"^error: ([^\n]{1,400})", re.MULTILINE)
 _NEWS = re.compile(r"^info: [^\n]{0,400}\n", re.MULTILINE)
@@ -219,10 +221,7 @@ class Test(TimedTest, LatencyTest, WorkloadTest):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The median and percentiles of the requests' times, and their rate."""
-        rate = Metric(
-            "operations", "operations/s", "higher", "requests per second and member", 1e-6
-        )
-        return (*super().metrics, rate)
+        return (*super().metrics, operations("requests per second and member", 1e-6))
 
     # -- the members
 
@@ -384,8 +383,8 @@ def parse(text: str, test: Test) -> Measurement:
     Raises:
         ParseError: requests failed, or the report is missing, incomplete or of another test.
     """
-    if complaint := _COMPLAINT.search(text):
-        raise ParseError(f"latte: {complaint[1].strip()[:_SHORT_REASON]}")
+    if words := complaint("latte", _COMPLAINT, text):
+        raise ParseError(words)
     report = _report(text)
     try:
         return _measurement(report, test)
@@ -394,7 +393,7 @@ def parse(text: str, test: Test) -> Measurement:
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ParseError("latte's report has another form than that of latte 0.29") from error
     except ValueError as error:
-        raise ParseError(f"latte's report: {str(error)[:_SHORT_REASON]}") from error
+        raise ParseError(f"latte's report: {str(error)[:SHORT_REASON]}") from error
 
 
 def _report(text: str) -> dict[str, Any]:
@@ -426,8 +425,8 @@ def _measurement(report: dict[str, Any], test: Test) -> Measurement:
         )
     by_function = result["cycle_latency_by_fn"]
     reads = decoded(by_function["read"]["histogram"], 1.0).total if "read" in by_function else 0
-    if (found := _count(result["row_count"])) != reads:
-        raise ParseError(f"{found} of {reads} reads found a row: the data are incomplete")
+    if (rows := _count(result["row_count"])) != reads:
+        raise ParseError(f"{rows} of {reads} reads found a row: the data are incomplete")
     seconds, rate = float(result["elapsed_time_s"]), float(result["req_throughput"]["value"])
     if not test.seconds * 0.9 <= seconds <= test.seconds * 1.5 + 1:
         raise ParseError(f"latte measured for {seconds:.1f} s instead of {test.seconds} s")
@@ -446,15 +445,13 @@ def _measurement(report: dict[str, Any], test: Test) -> Measurement:
     if not least <= values["latency"] <= most or not least <= mean <= most:
         raise ParseError("the times in latte's report contradict each other")
     return Measurement(
-        values={**values, "operations": rate * (test.loader_count / test.member_count)},
+        values={**values, "operations": test.of_member(rate)},
         histograms={"latency": times},
         details={
             "seconds": seconds,
             "requests": requests,
             "requests_per_second": rate,
-            "min_seconds": least,
-            "mean_seconds": mean,
-            "max_seconds": most,
+            **extremes_and_mean(least, mean, most),
         },
         version=f"Cassandra {conf['cass_version']}",
     )
@@ -462,9 +459,9 @@ def _measurement(report: dict[str, Any], test: Test) -> Measurement:
 
 def _why(errors: Sequence[object]) -> str:
     """One of the errors of requests, if possible one of Cassandra's own."""
-    told = [" ".join(str(each).split())[:_SHORT_REASON] for each in errors]
-    own = (each for each in told if each.startswith("Database returned an error"))
-    return next(own, told[0] if told else "latte gives no reason")
+    reasons = [" ".join(str(each).split())[:SHORT_REASON] for each in errors]
+    own = (each for each in reasons if each.startswith("Database returned an error"))
+    return next(own, reasons[0] if reasons else "latte gives no reason")
 
 
 def _percentiles(times: Histogram, printed: Mapping[float, float], test: Test) -> dict[str, float]:
@@ -472,8 +469,8 @@ def _percentiles(times: Histogram, printed: Mapping[float, float], test: Test) -
     shares = {metric: PERCENTILES[name] for metric, name in test.percentile_metrics.items()}
     values = {name: times.at(share) for name, share in {"latency": 0.5, **shares}.items()}
     for name, share in {"latency": 0.5, **shares}.items():
-        told = next((at for p, at in printed.items() if math.isclose(p, share * 100)), None)
-        if told is not None and not math.isclose(told, values[name], rel_tol=1e-3):
+        value = next((at for p, at in printed.items() if math.isclose(p, share * 100)), None)
+        if value is not None and not math.isclose(value, values[name], rel_tol=1e-3):
             raise ParseError("the percentiles in latte's report are not those of its histogram")
     return values
 

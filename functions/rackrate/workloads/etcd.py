@@ -32,6 +32,7 @@ from rackrate.tools.base import (
     EXTREMES_AND_MEAN,
     REQUESTS,
     SECONDS,
+    SHORT_REASON,
     Detail,
     Measurement,
     Metric,
@@ -39,7 +40,7 @@ from rackrate.tools.base import (
     Port,
     refusal,
 )
-from rackrate.workloads.base import DATA, Volume, WorkloadTest
+from rackrate.workloads.base import DATA, Volume, WorkloadTest, operations, printed_latencies
 
 #: etcd's own ports: for clients, and for the other members.
 CLIENTS, PEERS = 2379, 2380
@@ -47,7 +48,6 @@ CLIENTS, PEERS = 2379, 2380
 _SECONDS_PER_PUT, _WITH_A_DISK = 0.002, 0.01
 #: Two values have to lie beyond the 99th percentile.
 _LEAST_PUTS = 200
-_SHORT_REASON = 300
 _NUMBER = r"(\d{1,12}(?:\.\d{1,25})?(?:e[-+]\d{1,2})?)"
 _FIGURES = {
     name: re.compile(rf"^[ \t]*{label}:[ \t]+{_NUMBER}\b", re.MULTILINE | re.ASCII)
@@ -75,11 +75,7 @@ class Test(WorkloadTest):
         "etcd": "etcd-server",
         "benchmark": "go.etcd.io/etcd/v3/tools/benchmark",
     }
-    details: ClassVar[tuple[Detail, ...]] = (
-        SECONDS,
-        *REQUESTS,
-        *EXTREMES_AND_MEAN,
-    )
+    details: ClassVar[tuple[Detail, ...]] = (SECONDS, *REQUESTS, *EXTREMES_AND_MEAN)
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "etcd": {},
         "etcd-loaded": {"clients": 32, "puts": 10_000},
@@ -110,14 +106,8 @@ class Test(WorkloadTest):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The median and the 99th percentile of the commit latency, and the puts per second."""
-        return (
-            Metric("latency", "s", "lower", "median of the time of a put", 1e-9),
-            Metric(
-                *("latency_p99", "s", "lower", "99th percentile of the time of a put", 1e-9),
-                share=0.99,
-            ),
-            Metric("operations", "operations/s", "higher", "puts per second and member", 1e-6),
-        )
+        latencies = printed_latencies("of the time of a put", 1e-9)
+        return (*latencies, operations("puts per second and member", 1e-6))
 
     def member_argv(self, index: int, names: Sequence[str]) -> list[str]:
         """The command line of a member of a new cluster."""
@@ -162,16 +152,16 @@ def parse(text: str, test: Test) -> Measurement:
         ParseError: puts failed, or the summary is missing or incomplete.
     """
     if failed := _ERRORS.search(text):
-        why = failed[2].strip()[:_SHORT_REASON]
+        why = failed[2].strip()[:SHORT_REASON]
         raise ParseError(f"{failed[1]} puts failed: {why}")
-    found = {name: pattern.search(text) for name, pattern in _FIGURES.items()}
+    matches = {name: pattern.search(text) for name, pattern in _FIGURES.items()}
     percentiles = {name: float(value) for name, value in _PERCENTILE.findall(text)}
-    missing = [name for name, match in found.items() if match is None]
+    missing = [name for name, match in matches.items() if match is None]
     if missing or not {"50", "99"} <= percentiles.keys():
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        said = f": {lines[-1][:_SHORT_REASON]}" if lines else ""
-        raise ParseError(f"etcd's benchmark printed no complete summary{said}")
-    figures = {name: float(match[1]) for name, match in found.items() if match is not None}
+        last = f": {lines[-1][:SHORT_REASON]}" if lines else ""
+        raise ParseError(f"etcd's benchmark printed no complete summary{last}")
+    figures = {name: float(match[1]) for name, match in matches.items() if match is not None}
     answered = sum(int(count) for _, count in _BUCKET.findall(text))
     if answered != test.puts:
         raise ParseError(f"{answered} of {test.puts} puts were answered")
@@ -185,7 +175,7 @@ def parse(text: str, test: Test) -> Measurement:
         values={
             "latency": percentiles["50"],
             "latency_p99": percentiles["99"],
-            "operations": rate * test.loader_count / test.member_count,
+            "operations": test.of_member(rate),
         },
         details={**figures, "requests": answered, "requests_per_second": rate},
     )

@@ -35,9 +35,11 @@ from rackrate.tools.base import (
     ParseError,
     Port,
     TimedTest,
+    complaint,
+    extremes_and_mean,
     refusal,
 )
-from rackrate.workloads.base import DATA, WorkloadTest
+from rackrate.workloads.base import DATA, WorkloadTest, operations, printed_latencies
 
 PORT = 6379
 #: The histogram counts times up to 16 ms in steps of 8 µs, and longer ones with three digits.
@@ -47,7 +49,6 @@ _LEAST_WRITES = 200
 #: What Valkey needs for a key besides its value, in bytes; and the share of a member's memory that
 #: data may take, since a replica that connects needs a copy.
 _KEY_BYTES, _SHARE = 150, 0.5
-_SHORT_REASON = 300
 _NUMBER = r"(\d{1,12}(?:\.\d{1,6})?)"
 _COMPLETED = re.compile(rf"(\d{{1,12}}) requests completed in {_NUMBER} seconds", re.ASCII)
 _RATE = re.compile(rf"throughput summary: {_NUMBER} requests per second", re.ASCII)
@@ -79,11 +80,7 @@ class Test(TimedTest, WorkloadTest):
         "valkey-server": "valkey-server",
         "valkey-benchmark": "valkey-tools",
     }
-    details: ClassVar[tuple[Detail, ...]] = (
-        SECONDS,
-        *REQUESTS,
-        *EXTREMES_AND_MEAN,
-    )
+    details: ClassVar[tuple[Detail, ...]] = (SECONDS, *REQUESTS, *EXTREMES_AND_MEAN)
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "valkey": {},
         "valkey-loaded": {"clients": 32},
@@ -128,20 +125,8 @@ class Test(TimedTest, WorkloadTest):
     def metrics(self) -> tuple[Metric, ...]:
         """The median and the 99th percentile of the acknowledged writes' times, and their rate."""
         what = "of the time until replicas have acknowledged a write"
-        return (
-            Metric("latency", "s", "lower", f"median {what}", _STEP, _DIGITS),
-            Metric(
-                *("latency_p99", "s", "lower", f"99th percentile {what}", _STEP, _DIGITS),
-                share=0.99,
-            ),
-            Metric(
-                "operations",
-                "operations/s",
-                "higher",
-                "acknowledged writes per second and member",
-                0.005,
-            ),
-        )
+        latencies = printed_latencies(what, _STEP, _DIGITS)
+        return (*latencies, operations("acknowledged writes per second and member", 0.005))
 
     @property
     def _waited_for(self) -> int:
@@ -180,8 +165,8 @@ def parse(text: str, test: Test) -> Measurement:
     Raises:
         ParseError: writes failed or were not acknowledged, or the summary is missing or incomplete.
     """
-    if complaint := _COMPLAINT.search(text):
-        raise ParseError(f"valkey-benchmark: {complaint[1].strip()[:_SHORT_REASON]}")
+    if words := complaint("valkey-benchmark", _COMPLAINT, text):
+        raise ParseError(words)
     completed, rate, latencies, clients = (
         pattern.search(text) for pattern in (_COMPLETED, _RATE, _LATENCIES, _CLIENTS)
     )
@@ -212,14 +197,12 @@ def parse(text: str, test: Test) -> Measurement:
         values={
             "latency": median,
             "latency_p99": p99,
-            "operations": per_second * test.loader_count / test.member_count,
+            "operations": test.of_member(per_second),
         },
         details={
             "seconds": seconds,
             "requests": requests,
             "requests_per_second": per_second,
-            "min_seconds": shortest,
-            "mean_seconds": mean,
-            "max_seconds": longest,
+            **extremes_and_mean(shortest, mean, longest),
         },
     )
