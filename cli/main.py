@@ -21,7 +21,7 @@ from .commands.run import run
 from .commands.show import show
 from .commands.up import up
 from .commands.watch import watch
-from .guard import Command, Commands
+from .sentences import Command, Commands
 
 app = typer.Typer(
     cls=Commands,

@@ -16,10 +16,10 @@ from rackrate_text.words import counted, listed
 from ..baselines import LEAST_RUNS, MOST_RUNS, Baseline, checked_name, what_a_gate_needs
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, Refusal
-from ..guard import Command, Group, one_sentence
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import find_measured_run
 from ..runs import as_document
+from ..sentences import Command, Group, one_sentence
 from ..stack import Stack
 from ..verdict import run_table
 

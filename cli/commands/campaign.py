@@ -23,7 +23,6 @@ from ..campaigns import Campaign, campaign_document, describe_campaign
 from ..completion import complete_campaign
 from ..errors import EXIT_FAILED
 from ..failures import explain_end
-from ..guard import Command, Group, one_sentence
 from ..kinds import CAMPAIGN
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..outcome import Stored, Wanted, check, complain_of_unmet, leave
@@ -37,6 +36,7 @@ from ..run_ids import (
     new_id,
 )
 from ..runs import GOOD
+from ..sentences import Command, Group, one_sentence
 from ..stack import Execution, Stack
 from ..watch import Interruption, Outcome, seconds_since
 

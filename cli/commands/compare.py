@@ -16,7 +16,6 @@ from ..comparison import Comparison, print_differences
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
 from ..failures import human
-from ..guard import one_sentence
 from ..named_runs import NamedRuns, find_named_runs
 from ..options import OutOption, RequireOption, VerboseOption
 from ..outcome import check, complain_of_unmet, fetch_raw
@@ -24,6 +23,7 @@ from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..requirements import Requirement, check_number_of_runs, parse_requirements
 from ..run_ids import new_id
+from ..sentences import one_sentence
 from ..stack import Execution, Stack
 from ..typed import document_of
 from ..verdict import print_results

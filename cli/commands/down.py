@@ -11,12 +11,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ..deployment import DEFAULT_STACK, Deployment, command
 from ..errors import EXIT_INTERRUPTED, Refusal, explain
-from ..guard import one_sentence
 from ..leftovers import Leftover, find, remove
 from ..options import YesOption, confirm
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..release import Artifacts
+from ..sentences import one_sentence
 from ..stack import client_of, session_of_environment
 
 

@@ -13,13 +13,13 @@ import typer
 from .. import files
 from ..errors import Refusal
 from ..failures import RunFailure, human
-from ..guard import one_sentence
 from ..junit import junit_xml
 from ..markdown import markdown
 from ..output import JsonOption, Output, StackOption
 from ..results import Results
 from ..run_ids import find_measured_run
 from ..runs import GOOD, Run
+from ..sentences import one_sentence
 from ..stack import Stack
 
 

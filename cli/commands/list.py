@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..guard import one_sentence
 from ..output import JsonOption, Output, StackOption
 from ..runs import as_document
+from ..sentences import one_sentence
 from ..stack import Stack
 from ..verdict import OF_CAMPAIGN, run_table
 

@@ -14,10 +14,10 @@ from .. import files
 from ..campaign_outcome import files_of
 from ..completion import complete_run
 from ..errors import Refusal
-from ..guard import one_sentence
 from ..options import OutOption
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import LATEST, find_finished_campaign, find_finished_run
+from ..sentences import one_sentence
 from ..stack import Stack
 
 _LOOKED_AT = 100

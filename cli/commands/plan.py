@@ -10,12 +10,12 @@ import typer
 from .. import files
 from ..completion import complete_run
 from ..errors import Refusal
-from ..guard import one_sentence
 from ..options import OutOption, PlanOption, SeedOption
 from ..outcome import Wanted
 from ..output import JsonOption, Output, StackOption
 from ..plan import read_plan
 from ..run_ids import find_run, new_run_id
+from ..sentences import one_sentence
 from ..stack import Stack
 from ..typed import document_of
 from .run import start

@@ -12,7 +12,6 @@ from .. import files
 from ..campaign_input import check_about_arms
 from ..completion import complete_run
 from ..errors import Refusal
-from ..guard import one_sentence
 from ..named_runs import find_named_runs
 from ..options import OutOption, RequireOption, VerboseOption
 from ..outcome import Wanted
@@ -21,6 +20,7 @@ from ..plan import CAMPAIGN, Json, as_input
 from ..requirements import parse_requirements
 from ..results import Results
 from ..run_ids import checked_campaign_id, new_id
+from ..sentences import one_sentence
 from ..stack import Stack
 from .campaign import run_to_the_end
 

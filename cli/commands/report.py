@@ -10,10 +10,10 @@ import typer
 
 from .. import files
 from ..errors import EXIT_USAGE, Refusal
-from ..guard import one_sentence
 from ..options import RunArgument
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import find_measured_run
+from ..sentences import one_sentence
 from ..stack import Stack
 
 # The maximum of a version 4 signature (Amazon S3 user guide, presigned URLs).

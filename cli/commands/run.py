@@ -14,7 +14,6 @@ from rackrate_text.failures import NODES_CHANGED
 from .. import files
 from ..completion import complete_run
 from ..errors import Refusal
-from ..guard import one_sentence
 from ..options import (
     JunitOption,
     OutOption,
@@ -31,6 +30,7 @@ from ..progress import display_for
 from ..requirements import check_plan, parse_requirements
 from ..run_ids import checked_run_id, find_run_to_continue, new_run_id
 from ..runs import Run
+from ..sentences import one_sentence
 from ..stack import Stack
 from ..watch import FollowedRun, Interruption, Outcome, Watch
 

@@ -8,7 +8,6 @@ from rackrate_text.units import took
 
 from ..errors import EXIT_FAILED
 from ..failures import explain_end
-from ..guard import one_sentence
 from ..options import RequireOption, RunArgument, VerboseOption
 from ..outcome import (
     check,
@@ -23,6 +22,7 @@ from ..progress import describe
 from ..requirements import parse_requirements
 from ..run_ids import find_finished_run, find_run
 from ..runs import GOOD, Run
+from ..sentences import one_sentence
 from ..stack import Stack
 
 

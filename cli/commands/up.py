@@ -13,11 +13,11 @@ from rackrate_text.words import counted
 from ..change_sets import UNCERTAIN, listed
 from ..deployment import DEFAULT_STACK, Deployment, command
 from ..errors import EXIT_INTERRUPTED, Refusal
-from ..guard import one_sentence
 from ..options import SetOption, YesOption, assigned, confirm
 from ..output import JsonOption, Output, StackOption
 from ..progress import display_for
 from ..release import Artifacts, download
+from ..sentences import one_sentence
 from ..stack import session_of_environment
 
 _READY = ("CREATE_COMPLETE", "UPDATE_COMPLETE")

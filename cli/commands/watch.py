@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from .. import files
-from ..guard import one_sentence
 from ..kinds import RUN
 from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
 from ..outcome import Stored, Wanted, check_when_planned, conclude, leave, run_of
@@ -17,6 +16,7 @@ from ..progress import display_for
 from ..requirements import parse_requirements
 from ..run_ids import LATEST, find_run
 from ..runs import Run
+from ..sentences import one_sentence
 from ..stack import Execution, Stack
 from ..watch import FollowedRun, Interruption, Outcome, Watch, seconds_since
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,7 @@ from rackrate.plan.guards import (
     topology,
 )
 from rackrate.plan.items import BlockItem, MakeupItem, Pair
+from tests.templates.cloudformation import ROOT
 from tests.unit.builders import arm, network, node
 
 STEADY = network(50e9, 50e9)
@@ -281,25 +284,15 @@ class TestNodesThatAreNotThere:
         assert not found.would_trip
 
 
+def test_every_guard_has_a_row_in_the_documentation():
+    etcd = registry.load_test({"name": "etcd", "tool": "etcd"})
+    table = (ROOT / "docs/cost.md").read_text().partition("\n## Guards\n")[2].partition("\n##")[0]
+    rows = re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE)
+    assert [guard.guard for guard in planned_guards(outlook(tests=[RTT, etcd]))] == rows
+
+
 def test_guards_that_would_not_trip_are_told_as_well_and_offer_no_remedy():
     found = planned_guards(outlook())
-    assert [guard.guard for guard in found] == [
-        "burst_credits",
-        "arms_cannot_differ",
-        "few_blocks",
-        "few_pairs",
-        "zones",
-        "instance_types",
-        "images",
-        "kernels",
-        "capacity_types",
-        "tenancies",
-        "unknown_types",
-        "one_thread",
-        "placements",
-        "topology",
-        "placeholder_nodes",
-    ]
     assert all(guard.text for guard in found)
     assert all(bool(guard.remedy) == guard.would_trip for guard in found)
     assert {guard.guard for guard in found if guard.would_trip} == {"few_pairs"}

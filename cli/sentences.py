@@ -87,7 +87,7 @@ def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:
     """
 
     @wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+    def refusing(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except (typer.Exit, typer.Abort, TyperException):
@@ -111,4 +111,4 @@ def one_sentence[**P](command: Callable[P, None]) -> Callable[P, None]:
             # Only outside of what a watch follows: what was started there is stopped by the watch.
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
-    return guarded
+    return refusing
