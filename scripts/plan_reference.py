@@ -18,7 +18,8 @@ from rackrate import registry
 from rackrate.document import Json
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.campaign_fields import CampaignInput
-from rackrate.plan.check import MAX_PLAN_BYTES, MAX_RUN_SECONDS
+from rackrate.plan.check import MAX_RUN_SECONDS
+from rackrate.plan.faults import MAX_PLAN_BYTES
 from rackrate.plan.fields import MAX_ARMS, MAX_EARLIER_RUNS, MAX_TESTS, MAX_TRIALS, PlanInput
 from rackrate.plan.items import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate.plan.model import CATALOGUE

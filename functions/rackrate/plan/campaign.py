@@ -5,7 +5,6 @@ The check reports every mistake at once, with its path in the input. Pure.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,8 +16,16 @@ from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.campaign_fields import LEAST_DRAWS, MAX_SWEEP_VALUES, CampaignInput, Draws
 from rackrate.plan.capacity import load_nodes_for
-from rackrate.plan.check import MAX_PLAN_BYTES, check_plan
-from rackrate.plan.faults import check_name, faults_of, kind_of, shown, whole_numbers
+from rackrate.plan.check import check_plan
+from rackrate.plan.faults import (
+    Faults,
+    check_name,
+    faults_of,
+    kind_of,
+    read_fields,
+    shown,
+    whole_numbers,
+)
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.model import Plan
 from rackrate.settings import Settings
@@ -131,7 +138,7 @@ def read_campaign(
     sweeps: Collection[str],
     owns_nodes: bool,
     before: Mapping[str, Any] | None,
-    faults: list[Fault],
+    faults: Faults,
 ) -> Campaign:
     """Read a campaign's input. Faults are added to `faults`; invalid fields have their defaults.
 
@@ -151,27 +158,30 @@ def read_campaign(
         anew = {name for name in _ANEW if name in given}
         for name in sorted(given.keys() - {*_ANEW, "continue", "$schema"}):
             problem = "is taken over from the campaign that this one continues"
-            faults.append(Fault(name, problem, f"remove it; {listed(_ANEW)} may be given"))
+            faults.add(name, problem, f"remove it; {listed(_ANEW)} may be given")
         usual = {"dry_run": False, "skip_if_running": False}
         given = {**before, **usual, **{name: given[name] for name in (*anew, "continue")}}
-    model = _read_fields(given := whole_numbers(given), faults)
+    model = read_fields(
+        given := whole_numbers(given),
+        CampaignInput,
+        faults,
+        "leave out what the defaults say already",
+    )
     _check_id(campaign_id, faults)
     sweep = _read_sweep(model, sweeps, faults)
     pool = _read_pool(model, faults)
     _check_kinds(model, given, faults)
     if pool is None and not owns_nodes:
-        faults.append(
-            Fault(
-                "sweep" if model.sweep is not None else "draws",
-                "this stack did not make the cluster, and replaces and changes nothing in it",
-                "make runs on different days or clusters, and pool them:"
-                ' {"pool": ["<run>", "<run>"]}, or rackrate pool',
-            )
+        faults.add(
+            "sweep" if model.sweep is not None else "draws",
+            "this stack did not make the cluster, and replaces and changes nothing in it",
+            "make runs on different days or clusters, and pool them:"
+            ' {"pool": ["<run>", "<run>"]}, or rackrate pool',
         )
     for field in ("dry_run", "campaign"):
         if field in model.plan:
             remedy = "remove it" if field == "campaign" else "write it beside plan"
-            faults.append(Fault(f"plan.{field}", "is not a field of a campaign's plan", remedy))
+            faults.add(f"plan.{field}", "is not a field of a campaign's plan", remedy)
     draws = None
     if sweep is None and pool is None:
         draws = USUAL_DRAWS if model.draws is None else Draws.of(model.draws)
@@ -197,51 +207,31 @@ def _without_kinship(raw: object) -> object:
     return {name: value for name, value in raw.items() if name != STARTED_BY}
 
 
-def _read_fields(given: object, faults: list[Fault]) -> CampaignInput:
-    if not isinstance(given, dict):
-        problem = f"must be an object, not {kind_of(given)}"
-        faults.append(Fault("$", problem, "write {} or an object of fields"))
-        return CampaignInput()
-    size = len(json.dumps(given))
-    if size > MAX_PLAN_BYTES:
-        problem = f"is {size} bytes long, more than {MAX_PLAN_BYTES}"
-        faults.append(Fault("$", problem, "leave out what the defaults say already"))
-        return CampaignInput()
-    try:
-        return CampaignInput.model_validate(given)
-    except ValidationError as error:
-        faults.extend(faults_of(error, CampaignInput, ""))
-        wrong = {str(detail["loc"][0]) for detail in error.errors()}
-        return CampaignInput.model_validate({k: v for k, v in given.items() if k not in wrong})
-
-
-def _check_id(campaign_id: str, faults: list[Fault]) -> None:
+def _check_id(campaign_id: str, faults: Faults) -> None:
     check_name(campaign_id, faults)
     if len(campaign_id) > MAX_CAMPAIGN_ID:
-        faults.append(
-            Fault(
-                "$",
-                f"the execution's name has {len(campaign_id)} characters, and the names of its runs"
-                " would be too long",
-                f"give the execution a name of at most {MAX_CAMPAIGN_ID} characters",
-            )
+        faults.add(
+            "$",
+            f"the execution's name has {len(campaign_id)} characters, and the names of its runs"
+            " would be too long",
+            f"give the execution a name of at most {MAX_CAMPAIGN_ID} characters",
         )
 
 
-def _check_kinds(model: CampaignInput, given: object, faults: list[Fault]) -> None:
+def _check_kinds(model: CampaignInput, given: object, faults: Faults) -> None:
     asked: Mapping[str, Any] = given if isinstance(given, dict) else {}
     chosen = [name for name in _KINDS if asked.get(name) is not None]
     if len(chosen) > 1:
         first, second = chosen[:2]
         problem = f"excludes {first}: a campaign does one of {listed(_KINDS, 'or')}"
-        faults.append(Fault(second, problem, f"remove {first}, or remove {second}"))
+        faults.add(second, problem, f"remove {first}, or remove {second}")
     if model.sweep is None and "runs_per_step" in asked:
         problem = "is only for a sweep"
-        faults.append(Fault("runs_per_step", problem, "remove it; draws says how many draws"))
+        faults.add("runs_per_step", problem, "remove it; draws says how many draws")
     if model.series is not None and (model.sweep is not None or model.pool is not None):
-        faults.append(Fault("series", "is only for draws", "remove it"))
+        faults.add("series", "is only for draws", "remove it")
     if model.pause_minutes and (model.sweep is not None or model.pool is not None):
-        faults.append(Fault("pause_minutes", "is only for draws", "remove it"))
+        faults.add("pause_minutes", "is only for draws", "remove it")
     if model.pool is not None:
         faults += [
             Fault(name, "is not for a pool, which measures nothing", "remove it")
@@ -250,7 +240,7 @@ def _check_kinds(model: CampaignInput, given: object, faults: list[Fault]) -> No
         ]
 
 
-def _read_sweep(model: CampaignInput, sweeps: Collection[str], faults: list[Fault]) -> Sweep | None:
+def _read_sweep(model: CampaignInput, sweeps: Collection[str], faults: Faults) -> Sweep | None:
     if model.sweep is None:
         return None
     known = listed(sorted(sweeps), "or")
@@ -258,13 +248,13 @@ def _read_sweep(model: CampaignInput, sweeps: Collection[str], faults: list[Faul
     for name in unknown:
         path = f"sweep.{name}" if len(name) <= 60 else "sweep"
         problem = f"is nothing that a campaign can change{nearest(name, sweeps)}"
-        faults.append(Fault(path, problem, f"use one of {known}"))
+        faults.add(path, problem, f"use one of {known}")
     chosen = [name for name in model.sweep if name in sweeps]
     if not chosen and not unknown:
-        faults.append(Fault("sweep", "is empty", f"use one of {known}"))
+        faults.add("sweep", "is empty", f"use one of {known}")
     if len(chosen) > 1:
         problem = f"changes {listed(chosen)} at once"
-        faults.append(Fault("sweep", problem, "change one thing, or make several campaigns"))
+        faults.add("sweep", problem, "change one thing, or make several campaigns")
     if not chosen:
         return None
     name = chosen[0]
@@ -275,27 +265,27 @@ def _read_sweep(model: CampaignInput, sweeps: Collection[str], faults: list[Faul
     )
 
 
-def _values(path: str, given: Sequence[Any], faults: list[Fault]) -> list[str | int]:
+def _values(path: str, given: Sequence[Any], faults: Faults) -> list[str | int]:
     if len(given) < 2:
-        faults.append(Fault(path, "has fewer than two values", "name what to compare"))
+        faults.add(path, "has fewer than two values", "name what to compare")
     if len(given) > MAX_SWEEP_VALUES:
         problem = f"has more than {MAX_SWEEP_VALUES} entries"
-        faults.append(Fault(path, problem, "split it into several campaigns"))
+        faults.add(path, problem, "split it into several campaigns")
     values: list[str | int] = []
     for index, value in enumerate(given):
         place = f"{path}[{index}]"
         if isinstance(value, bool) or not isinstance(value, str | int):
             problem = f"must be a text or a whole number, not {kind_of(value)}"
-            faults.append(Fault(place, problem, "correct it"))
+            faults.add(place, problem, "correct it")
         elif value in values:
             problem = f"{shown(value)} is named twice"
-            faults.append(Fault(place, problem, "name each value once; runs_per_step repeats them"))
+            faults.add(place, problem, "name each value once; runs_per_step repeats them")
         else:
             values.append(value)
     return values
 
 
-def _read_pool(model: CampaignInput, faults: list[Fault]) -> tuple[str | Uploaded, ...] | None:
+def _read_pool(model: CampaignInput, faults: Faults) -> tuple[str | Uploaded, ...] | None:
     if model.pool is None:
         return None
     entries: list[str | Uploaded] = []
@@ -312,14 +302,14 @@ def _read_pool(model: CampaignInput, faults: list[Fault]) -> tuple[str | Uploade
             if not read.results.startswith("pools/"):
                 problem = f"{shown(read.results)} is no uploaded result"
                 remedy = "upload results.json below pools/, or use rackrate pool, which does"
-                faults.append(Fault(f"{path}.results", problem, remedy))
+                faults.add(f"{path}.results", problem, remedy)
         else:
             problem = f"must be a run's id or an object, not {kind_of(entry)}"
             remedy = 'write the id of a run, or {"results": "pools/<id>/<n>.json"}'
-            faults.append(Fault(path, problem, remedy))
+            faults.add(path, problem, remedy)
             continue
         if read in entries:
-            faults.append(Fault(path, "is named twice", "name each run once"))
+            faults.add(path, "is named twice", "name each run once")
         entries.append(read)
     return tuple(entries)
 
@@ -330,7 +320,7 @@ def check_plans(
     *,
     settings: Settings,
     campaign_id: str,
-    faults: list[Fault],
+    faults: Faults,
 ) -> dict[int, Plan]:
     """Check the plan of the runs for each number of nodes that the steps have.
 

@@ -15,6 +15,8 @@ from rackrate.plan.fields import Blocks, PlanInput, RandomPairs
 from rackrate_text.names import ID_WORDS, is_id
 from rackrate_text.words import listed, nearest
 
+#: The longest input of a run or a campaign.
+MAX_PLAN_BYTES = 32 * 1024
 _PLAIN_KEY = re.compile(r"\$?[\w-]{1,60}")
 #: The fields of each input that take values of several kinds, with the model of the kind that is an
 #: object.
@@ -35,7 +37,58 @@ _REMEDIES = {
 }
 
 
-def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> list[Fault]:
+class Faults(list[Fault]):
+    """The faults of an input, in the order in which they were found."""
+
+    def add(self, path: str, problem: str, remedy: str) -> None:
+        """Add a fault."""
+        self.append(Fault(path, problem, remedy))
+
+
+def read_fields[Model: BaseModel](
+    raw: object, model: type[Model], faults: Faults, remedy_of_size: str
+) -> Model:
+    """The valid fields of an input; invalid ones have their defaults.
+
+    Args:
+        raw: the input without what Step Functions adds.
+        model: the model of its fields.
+        faults: where faults are added.
+        remedy_of_size: what to do about an input that is too large.
+    """
+    if not isinstance(raw, dict):
+        faults.add("$", f"must be an object, not {kind_of(raw)}", "write {} or an object of fields")
+        return model()
+    size = len(json.dumps(raw))
+    if size > MAX_PLAN_BYTES:
+        faults.add("$", f"is {size} bytes long, more than {MAX_PLAN_BYTES}", remedy_of_size)
+        return model()
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        faults += faults_of(error, model, "")
+        wrong = {str(detail["loc"][0]) for detail in error.errors()}
+        return model.model_validate({k: v for k, v in raw.items() if k not in wrong})
+
+
+def named_twice(entry: Any, path: str, names: set[str], remedy: str) -> list[Fault]:
+    """The fault of an arm or a test whose name is among the names; adds it to them."""
+    name = entry if isinstance(entry, str) else name_of(entry)
+    if name in names:
+        path = path if isinstance(entry, str) else f"{path}.name"
+        return [Fault(path, f"the name {shown(name)} is used twice", remedy)]
+    if name is not None:
+        names.add(name)
+    return []
+
+
+def name_of(entry: Any) -> str | None:
+    """The name in an entry of a list, which may be any JSON value; None if it has none."""
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> Faults:
     """Pydantic's errors as faults, each with its path and our wording.
 
     Args:
@@ -43,7 +96,7 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
         model: the model that raised it.
         prefix: the path of the validated value, with its dot; empty for the plan itself.
     """
-    faults: list[Fault] = []
+    faults = Faults()
     for detail in error.errors(include_url=False):
         location = detail["loc"]
         fields: Iterable[str] = names_of_fields(model)
@@ -52,16 +105,16 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
             location = (location[0], *location[2:])
             fields = branch.model_fields if (branch := unions[union]) else ()
         path = prefix + _path(location)
-        found, context = detail["type"], detail.get("ctx", {})
+        kind, context = detail["type"], detail.get("ctx", {})
         value = detail["input"]
-        match found:
+        match kind:
             case "rule":  # a tool's own message about options that conflict
                 problem, remedy = context["problem"], context["remedy"]
             case "extra_forbidden":
                 problem = "is not a field here" + nearest(str(location[-1]), fields)
                 remedy = f"remove it, or use one of {listed(fields, 'or')}"
             case "missing":
-                problem, remedy = "is missing", _REMEDIES[found]
+                problem, remedy = "is missing", _REMEDIES[kind]
             case "greater_than":
                 problem = f"must be more than {context['gt']}, not {shown(value)}"
                 remedy = "write a larger number"
@@ -95,8 +148,8 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> li
             case _:
                 message = detail["msg"].removeprefix("Input ").replace("should", "must")
                 problem = f"{message}, not {kind_of(value)}"
-                remedy = _REMEDIES.get(found, "correct it")
-        faults.append(Fault(path, problem, remedy))
+                remedy = _REMEDIES.get(kind, "correct it")
+        faults.add(path, problem, remedy)
     return faults
 
 
@@ -151,10 +204,8 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def check_name(execution: str, faults: list[Fault]) -> None:
+def check_name(execution: str, faults: Faults) -> None:
     """Refuse an execution whose name cannot be an id. Step Functions permits more names."""
     if not is_id(execution):
         remedy = f"start it under {ID_WORDS}"
-        faults.append(
-            Fault("$", f"the execution's name {shown(execution)} cannot be an id", remedy)
-        )
+        faults.add("$", f"the execution's name {shown(execution)} cannot be an id", remedy)

@@ -10,7 +10,7 @@ from rackrate.errors import Fault, InvalidComparison
 from rackrate.executions.model import RunRecord
 from rackrate.executions.runs import NamedRuns
 from rackrate.executions.store import Store
-from rackrate.plan.faults import check_name
+from rackrate.plan.faults import Faults, check_name
 from rackrate.plan.fields import MAX_EARLIER_RUNS
 from rackrate.report.page import render_page
 from rackrate.resources import Resources
@@ -52,7 +52,7 @@ def compare(
         InvalidComparison: the user has to name other runs; nothing was written.
     """
     store, started_at = resources.store, now()
-    faults: list[Fault] = []
+    faults = Faults()
     check_name(comparison_id, faults)
     if faults:
         raise InvalidComparison(faults)

@@ -23,6 +23,7 @@ from rackrate.plan.campaign_estimate import (
 from rackrate.plan.campaign_fields import MAX_POOL
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.estimate import Estimates
+from rackrate.plan.faults import Faults
 from rackrate.plan.fields import LEAST_PAIRS, STARTED_BY
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
@@ -76,7 +77,7 @@ def plan_campaign(
         InvalidCampaign: the user has to change the input; nothing was started.
     """
     settings, campaigns = resources.settings, resources.store.campaigns
-    faults = name_faults(resources.store.runs.find(campaign_id))
+    faults = Faults(name_faults(resources.store.runs.find(campaign_id)))
     before = _continued(raw, campaign_id, campaigns, faults)
     campaign = read_campaign(
         raw,
@@ -121,7 +122,7 @@ def plan_campaign(
 
 
 def _continued(
-    raw: object, campaign_id: str, campaigns: Campaigns, faults: list[Fault]
+    raw: object, campaign_id: str, campaigns: Campaigns, faults: Faults
 ) -> PlannedCampaign | None:
     """The campaign that an input continues, if there is one that has ended."""
     name = raw.get("continue") if isinstance(raw, dict) else None
@@ -172,7 +173,7 @@ def _plan_steps(
     resources: Resources,
     campaign_id: str,
     execution_arn: str,
-    faults: list[Fault],
+    faults: Faults,
 ) -> PlannedCampaign | None:
     """Check and estimate the steps; None, with faults, if some step cannot be made."""
     settings = resources.settings
@@ -237,7 +238,7 @@ def _names(node_sets: Iterable[StackArm]) -> list[str]:
     return [each.name for each in node_sets]
 
 
-def _check_earlier(plan: Plan, resources: Resources, faults: list[Fault]) -> None:
+def _check_earlier(plan: Plan, resources: Resources, faults: Faults) -> None:
     try:
         check_earlier_runs(plan, resources.store)
     except InvalidPlan as invalid:
@@ -308,7 +309,7 @@ def _plan_pool(
     resources: Resources,
     campaign_id: str,
     execution_arn: str,
-    faults: list[Fault],
+    faults: Faults,
 ) -> PlannedCampaign | None:
     """Check the runs of a pool; None, with faults, if they cannot be pooled."""
     found = _named(campaign.pool or (), resources, faults)
@@ -339,7 +340,7 @@ def _plan_pool(
 
 
 def _named(
-    entries: Sequence[str | Uploaded], resources: Resources, faults: list[Fault]
+    entries: Sequence[str | Uploaded], resources: Resources, faults: Faults
 ) -> dict[str, str | Uploaded]:
     """The entries of a pool by their path, with the runs of baselines in place of their names."""
     found: dict[str, str | Uploaded] = {}
@@ -365,7 +366,7 @@ def read_pool(planned: PlannedCampaign, resources: Resources) -> list[PooledRun]
     Raises:
         InvalidCampaign: one is gone since.
     """
-    faults: list[Fault] = []
+    faults = Faults()
     entries = enumerate(planned.campaign.pool or ())
     runs = [_read_run(entry, f"pool[{index}]", resources, faults) for index, entry in entries]
     if faults:
@@ -374,7 +375,7 @@ def read_pool(planned: PlannedCampaign, resources: Resources) -> list[PooledRun]
 
 
 def _read_run(
-    entry: str | Uploaded, path: str, resources: Resources, faults: list[Fault]
+    entry: str | Uploaded, path: str, resources: Resources, faults: Faults
 ) -> PooledRun | None:
     store, uploaded = resources.store, isinstance(entry, Uploaded)
     if isinstance(entry, Uploaded):

@@ -16,6 +16,7 @@ from rackrate.plan.campaign_estimate import (
     step_estimate,
 )
 from rackrate.plan.campaign_fields import MAX_DRAWS, Draws
+from rackrate.plan.faults import Faults
 from tests.unit.builders import estimates
 from tests.unit.samples import SETTINGS
 
@@ -24,7 +25,7 @@ SWEEPS = ("nodes", "vpc_cni")
 
 def read(raw, *, before=None, owns_nodes=True, campaign_id="camp"):
     """The campaign of an input, and its faults as texts."""
-    faults = []
+    faults = Faults()
     campaign = read_campaign(
         raw,
         campaign_id=campaign_id,
@@ -160,7 +161,7 @@ def test_runs_differ_in_their_seed_unless_the_plan_has_one():
 
 
 def test_a_plan_is_checked_with_the_nodes_of_each_step_and_each_fault_told_once():
-    faults = []
+    faults = Faults()
     found = check_plans(
         {"pairing": {"random": 5}, "blocks": 0},
         [2, 4, 2],
@@ -226,7 +227,7 @@ def test_a_sweep_is_estimated_value_by_value():
 
 
 def test_without_a_price_the_budget_is_not_checked_and_that_is_told():
-    faults = []
+    faults = Faults()
     step = step_estimate(None, 2, (240.0, 480.0), estimates(seconds=0.0))
     found = campaign_estimate(campaign_of(), [step], done=(), power=(), guards=())
     assert found.usd is None

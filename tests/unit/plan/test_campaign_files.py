@@ -9,6 +9,7 @@ import pytest
 
 from rackrate.changes import CHANGES, SWEEPS
 from rackrate.plan.campaign import check_plans, read_campaign
+from rackrate.plan.faults import Faults
 from rackrate.selectors import Selector
 from rackrate.settings import LOAD, StackArm
 from tests.templates.cloudformation import ROOT
@@ -22,7 +23,7 @@ FILES = sorted(FOLDER.glob("*.json"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_campaign_that_is_documented_is_valid_at_every_step(path):
-    faults = []
+    faults = Faults()
     campaign = read_campaign(
         json.loads(path.read_text()),
         campaign_id="documented",

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.errors import Fault, InvalidPlan
-from rackrate.plan.check import MAX_PLAN_BYTES, check_plan, ipv6_faults
-from rackrate.plan.faults import check_name
+from rackrate.errors import InvalidPlan
+from rackrate.plan.check import check_plan, ipv6_faults
+from rackrate.plan.faults import MAX_PLAN_BYTES, Faults, check_name
 from rackrate.plan.fields import Blocks
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.selectors import Selector
@@ -515,7 +515,7 @@ def test_any_json_is_either_a_plan_or_told_what_is_wrong(raw):
 
 @pytest.mark.parametrize("name", ["..", "a.b", "é", "-x", "a" * 81])
 def test_an_execution_whose_name_cannot_be_an_id_is_refused(name):
-    faults: list[Fault] = []
+    faults = Faults()
     check_name(name, faults)
     assert [fault.path for fault in faults] == ["$"]
     with pytest.raises(InvalidPlan, match="cannot be an id"):

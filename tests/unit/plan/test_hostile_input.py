@@ -13,6 +13,7 @@ from rackrate.errors import InvalidCampaign, InvalidComparison, InvalidPlan
 from rackrate.plan.campaign import check_plans, read_campaign
 from rackrate.plan.check import check_plan
 from rackrate.plan.estimate import estimate
+from rackrate.plan.faults import Faults
 from rackrate.plan.items import build_schedule, build_warm_up
 from rackrate.results.comparison import read_request
 from rackrate.stack.preflight import PreflightFailed
@@ -167,7 +168,7 @@ def test_an_edited_plan_is_refused_with_its_faults_or_can_be_laid_out(raw):
 
 @given(edited([{}, *CAMPAIGNS]), st.none() | edited(CAMPAIGNS))
 def test_an_edited_campaign_is_read_and_its_faults_are_told(raw, before):
-    faults = []
+    faults = Faults()
     campaign = read_campaign(
         raw,
         campaign_id="c",
