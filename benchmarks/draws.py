@@ -35,7 +35,8 @@ from benchmarks.simulation import (
     means,
     until_enough,
 )
-from benchmarks.verdict import heavy
+from benchmarks.worlds import heavy
+from benchmarks.worlds import log_normal as normal
 from rackrate.plan.looks import looks
 from rackrate.verdict.campaign import RunOnNodes, draws_of_runs
 from rackrate.verdict.draws import (
@@ -61,11 +62,6 @@ RUN_ERROR = 0.003
 EDGE = math.log1p(THRESHOLD)
 #: The error that Student's test has beside luck on one level.
 STUDENT = 0.025
-
-
-def normal(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Normal luck."""
-    return chance.normal(0.0, 1.0, shape)
 
 
 def skewed(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import scale
+from benchmarks import scale, scale_figures
 from benchmarks.points import ImpossibleFigure
 
 PRICES = {
@@ -75,7 +75,7 @@ def size(nodes: int) -> Any:
 
 
 def failures(*sizes: Any) -> list[str]:
-    return [point.what for point in scale.judged(sizes) if not point.holds]
+    return [point.what for point in scale_figures.judged(sizes) if not point.holds]
 
 
 def test_what_grows_with_the_pairs_is_flat() -> None:
@@ -131,7 +131,7 @@ def test_a_collection_lasts_from_the_end_of_its_last_test_to_the_end_of_its_last
         return {"function": step, "ended_at": ended_at, "seconds": 5.0, "processor_seconds": 1.0}
 
     name = "rackrate-CollectFunction-1"
-    found = scale.collections_of(
+    found = scale_figures.collections_of(
         [trial(1, 10), trial(1, 12), trial(2, 30)],
         [call(name, 8.0), call(name, 14.0), call(name, 17.0), call(name, 34.0)],
         {name: (300.0, 1769 * 2**20 // 2)},
@@ -145,20 +145,20 @@ def test_a_collection_lasts_from_the_end_of_its_last_test_to_the_end_of_its_last
 
 def test_a_size_without_pairs_is_impossible() -> None:
     with pytest.raises(ImpossibleFigure):
-        scale.judged([size(60), {**size(1002), "pairs": 0}])
+        scale_figures.judged([size(60), {**size(1002), "pairs": 0}])
 
 
 def test_a_call_takes_longer_on_a_share_of_a_processor() -> None:
     call = {"seconds": 10.0, "processor_seconds": 4.0}
-    assert scale.seconds_on_lambda(call, 1769 * 2**20) == pytest.approx(10.0)
-    assert scale.seconds_on_lambda(call, 1769 * 2**20 // 2) == pytest.approx(14.0)
+    assert scale_figures.seconds_on_lambda(call, 1769 * 2**20) == pytest.approx(10.0)
+    assert scale_figures.seconds_on_lambda(call, 1769 * 2**20 // 2) == pytest.approx(14.0)
 
 
 def test_requests_are_counted_by_kind() -> None:
     def asked(verb: str, **of: str) -> dict[str, Any]:
         return {"verb": verb, "objectRef": of}
 
-    assert scale.requests_of(
+    assert scale_figures.requests_of(
         [
             asked("get", resource="pods", subresource="log"),
             asked("get", resource="pods"),
@@ -180,8 +180,8 @@ def test_only_the_deletions_of_client_pods_count_as_a_rounds() -> None:
     clients = f"{run}%2Crackrate.dev%2Frole%3Dclient%2Crackrate.dev%2Fround%3D1"
     requests = [asked("deletecollection", clients, seconds) for seconds in (1, 3, 2)]
     others = [asked("deletecollection", run, 8), asked("watch", clients, 9)]
-    assert scale.deletion_of([*requests, *others]) == pytest.approx(3.5)
-    assert scale.deletion_of(others) == 0
+    assert scale_figures.deletion_of([*requests, *others]) == pytest.approx(3.5)
+    assert scale_figures.deletion_of(others) == 0
 
 
 def test_the_seconds_of_a_state_that_is_entered_again_add_up() -> None:
@@ -195,13 +195,16 @@ def test_the_seconds_of_a_state_that_is_entered_again_add_up() -> None:
         }
 
     history = [event(0, "Entered"), event(2, "Exited"), event(5, "Entered"), event(6, "Exited")]
-    assert scale.stages_of(history) == {"Plan": 3.0}
-    assert scale.transitions_of(history) == 2
-    assert scale.largest_state(history) == 2
+    assert scale_figures.stages_of(history) == {"Plan": 3.0}
+    assert scale_figures.transitions_of(history) == 2
+    assert scale_figures.largest_state(history) == 2
 
 
 def test_a_function_is_named_by_its_step() -> None:
-    assert scale.step_of("rackrate-Benchmark-AB12-AwaitServersFunction-CD34") == "await servers"
+    assert (
+        scale_figures.step_of("rackrate-Benchmark-AB12-AwaitServersFunction-CD34")
+        == "await servers"
+    )
 
 
 def test_a_round_is_as_spread_as_its_first_and_last_start() -> None:
@@ -209,6 +212,6 @@ def test_a_round_is_as_spread_as_its_first_and_last_start() -> None:
         at = datetime.datetime(2026, 11, 24, 8, 0, second, tzinfo=datetime.UTC).isoformat()
         return {"block": block, "round": 1, "test": "rtt", "started_at": at}
 
-    starts = scale.starts_of([started(1, 1), started(4, 1), started(9, 2)])
+    starts = scale_figures.starts_of([started(1, 1), started(4, 1), started(9, 2)])
     assert [each["spread"] for each in starts] == [3.0, 0.0]
-    assert scale.whole_spread({"starts": starts}) == 3.0
+    assert scale_figures.whole_spread({"starts": starts}) == 3.0
