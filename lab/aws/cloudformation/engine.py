@@ -17,7 +17,6 @@ from lab.aws.cloudformation.failures import ResourceFailure, StackError
 from lab.aws.cloudformation.preparation import prepare, resolver_of
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 from lab.aws.cloudformation.stacks import STACK_TYPE, ResourceState, Stack, Stacks, Update
-from lab.aws.cloudformation.tagging import retag
 from lab.aws.cloudformation.template import TemplateError
 
 LOG = logging.getLogger(__name__)
@@ -360,12 +359,9 @@ class Engine:
 
     def _retag(self, stack: Stack, context: ResourceContext, update: Update) -> None:
         if stack.tags_changed:
-            update.reverts.append(lambda: self._tag(context))
-            self._tag(context)
-
-    @staticmethod
-    def _tag(context: ResourceContext) -> None:
-        retag(context, context.state.properties)
+            handler = self.handler(context.state.type)
+            update.reverts.append(lambda: handler.retag(context))
+            handler.retag(context)
 
     def _revert(
         self, stack: Stack, state: ResourceState, new: dict[str, Any], old: dict[str, Any]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import string
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from botocore import xform_name
 
@@ -16,6 +17,8 @@ from lab.aws.clients import ClientFactory
 from lab.aws.cloudformation.coercion import request
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.stacks import ResourceState, Stack
+
+LOG = logging.getLogger(__name__)
 
 Properties = dict[str, Any]
 
@@ -26,6 +29,45 @@ class Created:
 
     physical_id: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """How an API takes tags, when it creates a resource and later.
+
+    `resource` is the operation's parameter with the resource, which the template `identity` makes
+    of its attributes and its physical id (`id`). `pairs` has the names of key and value in a list
+    of tags; without them, the API takes a mapping. An API without `at_creation` tags only what
+    exists.
+    """
+
+    service: str
+    operation: str
+    resource: str
+    parameter: str = "Tags"
+    pairs: tuple[str, str] | None = ("Key", "Value")
+    identity: str = "{Arn}"
+    at_creation: bool = True
+    takes_own: bool = True
+
+    def of(self, tags: Mapping[str, str]) -> dict[str, Any]:
+        """The parameter with the tags."""
+        if not self.takes_own:
+            tags = _without_own(tags)
+        if self.pairs is None:
+            return {self.parameter: dict(tags)}
+        key, value = self.pairs
+        return {self.parameter: [{key: name, value: text} for name, text in tags.items()]}
+
+    def put(self, context: ResourceContext, tags: Mapping[str, str]) -> None:
+        """Set tags on a resource that exists."""
+        resource = self.identity.format_map(context.known())
+        request = {self.resource: resource, **self.of(tags)}
+        context.call(self.service, self.operation, request)
+
+
+def _without_own(tags: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in tags.items() if not key.startswith("aws:")}
 
 
 @dataclass
@@ -61,10 +103,6 @@ class ResourceContext:
         typed = request(client, operation, parameters)
         return getattr(client, xform_name(operation))(**typed)
 
-    def tag_list(self, extra: Any = None) -> list[dict[str, str]]:
-        """`tags` in the form that most APIs take."""
-        return [{"Key": key, "Value": value} for key, value in self.tags(extra).items()]
-
     def tags(self, extra: Any = None) -> dict[str, str]:
         """CloudFormation's own tags, the stack's, and those of the resource."""
         own = {
@@ -76,34 +114,42 @@ class ResourceContext:
             extra = {tag["Key"]: tag["Value"] for tag in extra}
         return {**own, **self.stack.tags, **(extra or {})}
 
+    def known(self) -> dict[str, Any]:
+        """The resource's properties and attributes, and its physical id as `id`."""
+        state = self.state
+        return {**state.properties, **state.attributes, "id": state.physical_id}
+
 
 class ResourceType(ABC):
     """One CloudFormation resource type. Its methods raise an exception of any kind on failure."""
 
-    type: ClassVar[str]
-    # What deletes the resource, where the type has no `delete` of its own: service, operation,
-    # and the parameter that takes the physical id.
-    deletion: ClassVar[tuple[str, str, str]]
+    type: str
     # Properties that the type supports; None for a type whose properties are the user's own.
-    properties: ClassVar[frozenset[str] | None] = frozenset()
+    properties: Collection[str] | None = ()
     # The property with the resource's name, where a template may set one.
-    name_property: ClassVar[str | None] = None
+    name_property: str | None = None
     # Paths of properties that only another resource can have, besides those of the type's schema.
-    also_replacing: ClassVar[tuple[str, ...]] = ()
+    also_replacing: tuple[str, ...] = ()
     # Whether a rollback gives the resource its old properties also if its own update failed: some
     # of the new ones may be in effect.
-    reverts_failed_update: ClassVar[bool] = False
+    reverts_failed_update: bool = False
+    # How the resource gets tags; None for a type that keeps those it has.
+    tagging: Tagging | None = None
 
-    @classmethod
-    def check(cls, properties: Mapping[str, Any]) -> None:
+    def check(self, properties: Mapping[str, Any]) -> None:
         """Refuse properties that the type does not support. Raises ResourceFailure."""
-        if cls.properties is not None:
-            strange = sorted(set(properties) - cls.properties)
+        if self.properties is not None:
+            strange = sorted(set(properties) - set(self.properties))
             if strange:
                 raise ResourceFailure(
-                    f"Encountered unsupported property {strange[0]}: of {cls.type} this"
-                    f" CloudFormation carries out {', '.join(sorted(cls.properties)) or 'none'}"
+                    f"Encountered unsupported property {strange[0]}: of {self.type} this"
+                    f" CloudFormation carries out {', '.join(sorted(self.properties)) or 'none'}"
                 )
+
+    @property
+    def can_update(self) -> bool:
+        """Whether a resource of the type can be changed at all."""
+        return type(self).update is not ResourceType.update
 
     def replaces(self, old: Properties, new: Properties) -> bool:
         """Whether only another resource can have the new properties.
@@ -111,7 +157,7 @@ class ResourceType(ABC):
         That is so for a type without an update, and for the `createOnlyProperties` of its schema in
         CloudFormation's registry, which cfn-lint has.
         """
-        if type(self).update is ResourceType.update:
+        if not self.can_update:
             return True
         # Imported here, because cfn-lint takes longer to load than the server to start.
         from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
@@ -135,10 +181,17 @@ class ResourceType(ABC):
         """Take an update from `old` to `new` back."""
         return self.update(context, new, old)
 
+    @abstractmethod
     def delete(self, context: ResourceContext) -> None:
         """Delete the resource. It is no error when the resource is already gone."""
-        service, operation, parameter = self.deletion
-        context.call(service, operation, {parameter: context.state.physical_id})
+
+    def retag(self, context: ResourceContext) -> None:
+        """Set the stack's current tags on the resource, if the lab can do that."""
+        if self.tagging is None:
+            LOG.info("%s %s keeps the tags it has", self.type, context.state.logical_id)
+            return
+        tags = context.tags(context.state.properties.get("Tags"))
+        self.tagging.put(context, _without_own(tags))
 
 
 def _at(path: str, properties: Properties) -> Any:

@@ -33,16 +33,12 @@ def refused(lab: Lab, template: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("kind", "known"),
-    sorted(
-        (kind, handler.properties)
-        for kind, handler in TYPES.items()
-        if handler.properties and kind.startswith("AWS::")
-    ),
+    sorted((kind, tuple(handler.properties or ())) for kind, handler in TYPES.items()),
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_every_property_carried_out_is_one_of_the_type(kind: str, known: frozenset[str]) -> None:
+def test_every_property_carried_out_is_one_of_the_type(kind: str, known: tuple[str, ...]) -> None:
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
-    assert known <= set(schema["properties"])
+    assert set(known) <= set(schema["properties"])
 
 
 def test_a_property_that_would_have_no_effect_fails_the_resource(lab: Lab) -> None:
@@ -145,8 +141,6 @@ def test_a_launch_template_keeps_all_that_it_is_given(lab: Lab) -> None:
           Template:
             Type: AWS::EC2::LaunchTemplate
             Properties:
-              TagSpecifications:
-                - {ResourceType: launch-template, Tags: [{Key: own, Value: tag}]}
               LaunchTemplateData:
                 InstanceType: c5n.large
                 UserData: {"Fn::Base64": "Content-Type: text/plain"}
@@ -181,8 +175,6 @@ def test_a_launch_template_keeps_all_that_it_is_given(lab: Lab) -> None:
     }
     target = data["CapacityReservationSpecification"]["CapacityReservationTarget"]
     assert target["CapacityReservationId"] == "cr-0123456789abcdef0"
-    template = ec2.describe_launch_templates(LaunchTemplateIds=[found["Id"]])["LaunchTemplates"][0]
-    assert {"Key": "own", "Value": "tag"} in template["Tags"]
 
 
 def test_what_an_api_did_not_keep_is_found() -> None:

@@ -4,62 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
+from lab.aws.cloudformation.api_resource import ApiResource, Call, names
+from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
 
-_CREATE = ("AttributeDefinitions", "BillingMode", "GlobalSecondaryIndexes", "KeySchema")
-
-
-class DynamoDbTable(ResourceType):
-    """A table with its indexes, encryption and recovery."""
-
-    type = "AWS::DynamoDB::Table"
-    deletion = ("dynamodb", "DeleteTable", "TableName")
-    properties = frozenset(
-        {
-            "AttributeDefinitions",
-            "BillingMode",
-            "GlobalSecondaryIndexes",
-            "KeySchema",
-            "PointInTimeRecoverySpecification",
-            "SSESpecification",
-            "TableName",
-            "Tags",
-        }
-    )
-    also_replacing = _CREATE
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        dynamodb = context.client("dynamodb")
-        name = properties.get("TableName") or context.physical_name(255)
-        request = {key: properties[key] for key in _CREATE if key in properties}
-        if "SSESpecification" in properties:
-            request["SSESpecification"] = _encryption(properties["SSESpecification"])
-        table = context.call(
-            "dynamodb",
-            "CreateTable",
-            {"TableName": name, "Tags": context.tag_list(properties.get("Tags")), **request},
-        )["TableDescription"]
-        context.begin(name)
-        self._recovery(dynamodb, name, properties)
-        return Created(name, {"Arn": table["TableArn"]})
-
-    @staticmethod
-    def _recovery(dynamodb: Any, name: str, properties: Properties) -> None:
-        if "PointInTimeRecoverySpecification" in properties:
-            dynamodb.update_continuous_backups(
-                TableName=name,
-                PointInTimeRecoverySpecification=properties["PointInTimeRecoverySpecification"],
-            )
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-        name = str(context.state.physical_id)
-        if "SSESpecification" in changed:
-            wanted = _encryption(new.get("SSESpecification") or {"SSEEnabled": False})
-            context.call("dynamodb", "UpdateTable", {"TableName": name, "SSESpecification": wanted})
-        self._recovery(
-            context.client("dynamodb"), name, {key: new[key] for key in changed & set(new)}
-        )
+_ENCRYPTION, _RECOVERY = "SSESpecification", "PointInTimeRecoverySpecification"
 
 
 def _encryption(specification: dict[str, Any]) -> dict[str, Any]:
@@ -67,3 +15,41 @@ def _encryption(specification: dict[str, Any]) -> dict[str, Any]:
     return {
         ("Enabled" if key == "SSEEnabled" else key): value for key, value in specification.items()
     }
+
+
+def _prepare(context: ResourceContext, properties: Properties) -> Properties:
+    if _ENCRYPTION not in properties:
+        return properties
+    return {**properties, _ENCRYPTION: _encryption(properties[_ENCRYPTION])}
+
+
+def _configure(context: ResourceContext, old: Properties, new: Properties) -> None:
+    table = {"TableName": context.state.physical_id}
+    if old and old.get(_ENCRYPTION) != new.get(_ENCRYPTION):
+        encryption = _encryption(new.get(_ENCRYPTION) or {"SSEEnabled": False})
+        context.call("dynamodb", "UpdateTable", {**table, _ENCRYPTION: encryption})
+    if _RECOVERY in new and old.get(_RECOVERY) != new[_RECOVERY]:
+        request = {**table, _RECOVERY: new[_RECOVERY]}
+        context.call("dynamodb", "UpdateContinuousBackups", request)
+
+
+RESOURCES = (
+    ApiResource(
+        type="AWS::DynamoDB::Table",
+        properties=names(
+            "AttributeDefinitions BillingMode GlobalSecondaryIndexes KeySchema"
+            " PointInTimeRecoverySpecification SSESpecification TableName Tags"
+        ),
+        also_replacing=names("AttributeDefinitions BillingMode GlobalSecondaryIndexes KeySchema"),
+        name=("TableName", 255),
+        later=(_RECOVERY,),
+        prepare=_prepare,
+        creation=Call("CreateTable"),
+        result="TableDescription",
+        id="{TableName}",
+        attributes={"Arn": "{TableArn}"},
+        configure=_configure,
+        deletion=Call("DeleteTable", TableName="{id}"),
+        tagging=Tagging("dynamodb", "TagResource", "ResourceArn"),
+    ),
+)

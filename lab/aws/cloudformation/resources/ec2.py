@@ -3,200 +3,32 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
+from lab.aws.cloudformation.api_resource import ApiResource, Call, names, renamed
 from lab.aws.cloudformation.coercion import extraneous, is_true, lost
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
 
 _POLL_SECONDS = 0.1
+_TAGGING = Tagging("ec2", "CreateTags", "Resources", identity="{id}", at_creation=False)
+_DNS = ("EnableDnsSupport", "EnableDnsHostnames")
 
 
-def _tag(context: ResourceContext, resource_id: str, properties: Properties) -> None:
-    context.client("ec2").create_tags(
-        Resources=[resource_id], Tags=context.tag_list(properties.get("Tags"))
-    )
-
-
-def _without(properties: Properties, *names: str) -> dict[str, Any]:
-    return {key: value for key, value in properties.items() if key not in names}
-
-
-class Vpc(ResourceType):
-    """A VPC."""
-
-    type = "AWS::EC2::VPC"
-    deletion = ("ec2", "DeleteVpc", "VpcId")
-    properties = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "Tags"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        ec2 = context.client("ec2")
-        dns = ("EnableDnsSupport", "EnableDnsHostnames")
-        vpc = ec2.create_vpc(**_without(properties, "Tags", *dns))["Vpc"]
-        context.begin(vpc["VpcId"])
-        for name in dns:
-            if name in properties:
-                value = {"Value": is_true(properties[name])}
-                ec2.modify_vpc_attribute(VpcId=vpc["VpcId"], **{name: value})
-        _tag(context, vpc["VpcId"], properties)
-        groups = ec2.describe_security_groups(
-            Filters=[
-                {"Name": "vpc-id", "Values": [vpc["VpcId"]]},
-                {"Name": "group-name", "Values": ["default"]},
-            ]
-        )["SecurityGroups"]
-        acls = ec2.describe_network_acls(Filters=[{"Name": "vpc-id", "Values": [vpc["VpcId"]]}])
-        return Created(
-            vpc["VpcId"],
-            {
-                "VpcId": vpc["VpcId"],
-                "CidrBlock": vpc["CidrBlock"],
-                "DefaultSecurityGroup": groups[0]["GroupId"],
-                "DefaultNetworkAcl": acls["NetworkAcls"][0]["NetworkAclId"],
-            },
-        )
-
-
-class Subnet(ResourceType):
-    """A subnet."""
-
-    type = "AWS::EC2::Subnet"
-    deletion = ("ec2", "DeleteSubnet", "SubnetId")
-    properties = frozenset({"AvailabilityZone", "CidrBlock", "Tags", "VpcId"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        ec2 = context.client("ec2")
-        subnet = ec2.create_subnet(**_without(properties, "Tags"))["Subnet"]
-        context.begin(subnet["SubnetId"])
-        _tag(context, subnet["SubnetId"], properties)
-        return Created(
-            subnet["SubnetId"],
-            {
-                "SubnetId": subnet["SubnetId"],
-                "VpcId": subnet["VpcId"],
-                "AvailabilityZone": subnet["AvailabilityZone"],
-                "CidrBlock": subnet["CidrBlock"],
-            },
-        )
-
-
-class InternetGateway(ResourceType):
-    """An internet gateway."""
-
-    type = "AWS::EC2::InternetGateway"
-    deletion = ("ec2", "DeleteInternetGateway", "InternetGatewayId")
-    properties = frozenset({"Tags"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        gateway = context.client("ec2").create_internet_gateway()["InternetGateway"]
-        identity = gateway["InternetGatewayId"]
-        _tag(context, identity, properties)
-        return Created(identity, {"InternetGatewayId": identity})
-
-
-class VpcGatewayAttachment(ResourceType):
-    """The attachment of an internet gateway to a VPC."""
-
-    type = "AWS::EC2::VPCGatewayAttachment"
-    properties = frozenset({"InternetGatewayId", "VpcId"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        context.client("ec2").attach_internet_gateway(**properties)
-        identity = f"IGW|{properties['VpcId']}"
-        return Created(identity, {"AttachmentType": "IGW"})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").detach_internet_gateway(**context.state.properties)
-
-
-class ElasticIp(ResourceType):
-    """An Elastic IP address."""
-
-    type = "AWS::EC2::EIP"
-    properties = frozenset({"Domain", "Tags"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        address = context.client("ec2").allocate_address(
-            **{"Domain": "vpc", **_without(properties, "Tags")}
-        )
-        _tag(context, address["AllocationId"], properties)
-        return Created(
-            address["PublicIp"],
-            {"AllocationId": address["AllocationId"], "PublicIp": address["PublicIp"]},
-        )
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").release_address(AllocationId=context.state.attributes["AllocationId"])
-
-
-class NatGateway(ResourceType):
-    """A NAT gateway."""
-
-    type = "AWS::EC2::NatGateway"
-    deletion = ("ec2", "DeleteNatGateway", "NatGatewayId")
-    properties = frozenset({"AllocationId", "SubnetId", "Tags"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        gateway = context.client("ec2").create_nat_gateway(**_without(properties, "Tags"))
-        identity = gateway["NatGateway"]["NatGatewayId"]
-        _tag(context, identity, properties)
-        return Created(identity, {"NatGatewayId": identity})
-
-
-class RouteTable(ResourceType):
-    """A route table."""
-
-    type = "AWS::EC2::RouteTable"
-    deletion = ("ec2", "DeleteRouteTable", "RouteTableId")
-    properties = frozenset({"Tags", "VpcId"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        table = context.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
-        _tag(context, table["RouteTableId"], properties)
-        return Created(table["RouteTableId"], {"RouteTableId": table["RouteTableId"]})
-
-
-class Route(ResourceType):
-    """A route."""
-
-    type = "AWS::EC2::Route"
-    properties = frozenset({"DestinationCidrBlock", "GatewayId", "NatGatewayId", "RouteTableId"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        context.client("ec2").create_route(**properties)
-        destination = properties["DestinationCidrBlock"]
-        return Created(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
-
-    def delete(self, context: ResourceContext) -> None:
-        properties = context.state.properties
-        context.client("ec2").delete_route(
-            RouteTableId=properties["RouteTableId"],
-            DestinationCidrBlock=properties["DestinationCidrBlock"],
-        )
-
-
-class SubnetRouteTableAssociation(ResourceType):
-    """The association of a subnet with a route table."""
-
-    type = "AWS::EC2::SubnetRouteTableAssociation"
-    deletion = ("ec2", "DisassociateRouteTable", "AssociationId")
-    properties = frozenset({"RouteTableId", "SubnetId"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        identity = context.client("ec2").associate_route_table(**properties)["AssociationId"]
-        return Created(identity, {"Id": identity})
+def _configure_vpc(context: ResourceContext, old: Properties, new: Properties) -> None:
+    for name in _DNS:
+        if name in new:
+            vpc = {"VpcId": context.state.physical_id, name: {"Value": is_true(new[name])}}
+            context.call("ec2", "ModifyVpcAttribute", vpc)
 
 
 _RULE = {
     "CidrIp",
-    "CidrIpv6",
     "Description",
-    "DestinationPrefixListId",
-    "DestinationSecurityGroupId",
     "FromPort",
     "GroupId",
     "IpProtocol",
-    "SourcePrefixListId",
     "SourceSecurityGroupId",
     "ToPort",
 }
@@ -208,262 +40,221 @@ def _permission(rule: dict[str, Any]) -> dict[str, Any]:
     for key in rule:
         if key not in _RULE:
             raise extraneous("#/SecurityGroupRule", key)
-    permission: dict[str, Any] = {"IpProtocol": str(rule["IpProtocol"])}
-    for name in ("FromPort", "ToPort"):
-        if name in rule:
-            permission[name] = int(rule[name])
+    permission: Properties = {
+        key: rule[key] for key in ("IpProtocol", "FromPort", "ToPort") if key in rule
+    }
     described = {"Description": rule["Description"]} if "Description" in rule else {}
-    group = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
     if "CidrIp" in rule:
         permission["IpRanges"] = [{"CidrIp": rule["CidrIp"], **described}]
-    if "CidrIpv6" in rule:
-        permission["Ipv6Ranges"] = [{"CidrIpv6": rule["CidrIpv6"], **described}]
-    if group:
-        permission["UserIdGroupPairs"] = [{"GroupId": group, **described}]
-    prefix_list = rule.get("SourcePrefixListId") or rule.get("DestinationPrefixListId")
-    if prefix_list:
-        permission["PrefixListIds"] = [{"PrefixListId": prefix_list, **described}]
+    if "SourceSecurityGroupId" in rule:
+        source = {"GroupId": rule["SourceSecurityGroupId"], **described}
+        permission["UserIdGroupPairs"] = [source]
     return permission
 
 
-class SecurityGroup(ResourceType):
-    """A security group with its inline rules."""
-
-    type = "AWS::EC2::SecurityGroup"
-    deletion = ("ec2", "DeleteSecurityGroup", "GroupId")
-    properties = frozenset(
-        {
-            "GroupDescription",
-            "GroupName",
-            "SecurityGroupEgress",
-            "SecurityGroupIngress",
-            "Tags",
-            "VpcId",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        ec2 = context.client("ec2")
-        options = {"VpcId": properties["VpcId"]} if "VpcId" in properties else {}
-        identity = ec2.create_security_group(
-            GroupName=properties.get("GroupName") or context.physical_name(255),
-            Description=properties["GroupDescription"],
-            **options,
-        )["GroupId"]
-        context.begin(identity)
-        _tag(context, identity, properties)
-        self._change_rules(context, {}, properties)
-        return Created(
-            identity,
-            {"GroupId": identity, "Id": identity, "VpcId": properties.get("VpcId", "")},
-        )
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        self._change_rules(context, old, new)
-        _tag(context, str(context.state.physical_id), new)
-
-    @staticmethod
-    def _change_rules(context: ResourceContext, old: Properties, new: Properties) -> None:
-        ec2, identity = context.client("ec2"), str(context.state.physical_id)
-        # Without rules for what leaves a group, EC2 lets everything leave.
-        for direction, default in (("ingress", []), ("egress", [_EVERYTHING])):
-            before = old.get(f"SecurityGroup{direction.title()}", default)
-            after = new.get(f"SecurityGroup{direction.title()}", default)
-            for verb, rules in (
-                ("revoke", [rule for rule in before if rule not in after]),
-                ("authorize", [rule for rule in after if rule not in before]),
-            ):
-                if rules:
-                    getattr(ec2, f"{verb}_security_group_{direction}")(
-                        GroupId=identity, IpPermissions=[_permission(rule) for rule in rules]
-                    )
-
-
-class SecurityGroupIngress(ResourceType):
-    """A security group's rule for incoming traffic."""
-
-    type = "AWS::EC2::SecurityGroupIngress"
-    properties = frozenset(
-        {
-            "CidrIp",
-            "CidrIpv6",
-            "Description",
-            "FromPort",
-            "GroupId",
-            "IpProtocol",
-            "SourcePrefixListId",
-            "SourceSecurityGroupId",
-            "ToPort",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        rules = context.client("ec2").authorize_security_group_ingress(
-            GroupId=properties["GroupId"], IpPermissions=[_permission(properties)]
-        )["SecurityGroupRules"]
-        identity = rules[0]["SecurityGroupRuleId"]
-        return Created(identity, {"Id": identity})
-
-    def delete(self, context: ResourceContext) -> None:
-        context.client("ec2").revoke_security_group_ingress(
-            GroupId=context.state.properties["GroupId"],
-            IpPermissions=[_permission(context.state.properties)],
-        )
-
-
-class Ec2PlacementGroup(ResourceType):
-    """A placement group; CloudFormation chooses its name."""
-
-    type = "AWS::EC2::PlacementGroup"
-    deletion = ("ec2", "DeletePlacementGroup", "GroupName")
-    properties = frozenset({"ParentGroupId", "PartitionCount", "SpreadLevel", "Strategy", "Tags"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        name = context.physical_name(255)
-        request = {**_without(properties, "Tags"), "GroupName": name}
-        if "PartitionCount" in request:
-            request["PartitionCount"] = int(request["PartitionCount"])
-        group = context.client("ec2").create_placement_group(
-            **request,
-            TagSpecifications=[
-                {
-                    "ResourceType": "placement-group",
-                    "Tags": context.tag_list(properties.get("Tags")),
-                }
-            ],
-        )["PlacementGroup"]
-        return Created(name, {"GroupName": name, "GroupId": group["GroupId"]})
-
-
-class LaunchTemplate(ResourceType):
-    """A launch template; a change of its data makes a new version."""
-
-    type = "AWS::EC2::LaunchTemplate"
-    deletion = ("ec2", "DeleteLaunchTemplate", "LaunchTemplateId")
-    properties = frozenset(
-        {
-            "LaunchTemplateData",
-            "LaunchTemplateName",
-            "TagSpecifications",
-            "VersionDescription",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        tags = {
-            tag["Key"]: tag["Value"]
-            for specification in properties.get("TagSpecifications", [])
-            for tag in specification["Tags"]
-        }
-        data = properties["LaunchTemplateData"]
-        template = context.call(
-            "ec2",
-            "CreateLaunchTemplate",
-            {
-                "LaunchTemplateName": properties.get("LaunchTemplateName")
-                or context.physical_name(125),
-                "LaunchTemplateData": data,
-                "VersionDescription": properties.get("VersionDescription", ""),
-                "TagSpecifications": [
-                    {"ResourceType": "launch-template", "Tags": context.tag_list(tags)}
-                ],
-            },
-        )["LaunchTemplate"]
-        context.begin(template["LaunchTemplateId"])
-        self._compare(context, data)
-        return Created(template["LaunchTemplateId"], self._attributes(template))
-
-    @staticmethod
-    def _compare(context: ResourceContext, data: dict[str, Any]) -> None:
-        """Fail for data that the emulated EC2 did not keep, which nodes would silently lack."""
-        versions = context.client("ec2").describe_launch_template_versions(
-            LaunchTemplateId=context.state.physical_id, Versions=["$Latest"]
-        )["LaunchTemplateVersions"]
-        missing = lost(data, versions[0]["LaunchTemplateData"])
-        if missing:
-            raise ResourceFailure(
-                f"The emulated EC2 did not keep {', '.join(missing)} of LaunchTemplateData"
-            )
-
-    @staticmethod
-    def _attributes(template: dict[str, Any]) -> dict[str, str]:
-        return {
-            "LaunchTemplateId": template["LaunchTemplateId"],
-            "DefaultVersionNumber": str(template["DefaultVersionNumber"]),
-            "LatestVersionNumber": str(template["LatestVersionNumber"]),
-        }
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> Created | None:
-        identity = str(context.state.physical_id)
-        version = context.call(
-            "ec2",
-            "CreateLaunchTemplateVersion",
-            {
-                "LaunchTemplateId": identity,
-                "LaunchTemplateData": new["LaunchTemplateData"],
-                "VersionDescription": new.get("VersionDescription", ""),
-            },
-        )["LaunchTemplateVersion"]
-        self._compare(context, new["LaunchTemplateData"])
-        attributes = dict(context.state.attributes)
-        attributes["LatestVersionNumber"] = str(version["VersionNumber"])
-        return Created(identity, attributes)
-
-
-class VpcEndpoint(ResourceType):
-    """A gateway or interface endpoint."""
-
-    type = "AWS::EC2::VPCEndpoint"
-    deletion = ("ec2", "DeleteVpcEndpoints", "VpcEndpointIds")
-    properties = frozenset(
-        {
-            "PolicyDocument",
-            "PrivateDnsEnabled",
-            "RouteTableIds",
-            "SecurityGroupIds",
-            "ServiceName",
-            "SubnetIds",
-            "Tags",
-            "VpcEndpointType",
-            "VpcId",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        # moto cannot delete an endpoint without an explicit type, so set EC2's default.
-        request = {"VpcEndpointType": "Gateway", **_without(properties, "Tags")}
-        endpoint = context.call("ec2", "CreateVpcEndpoint", request)
-        found = endpoint["VpcEndpoint"]
-        context.begin(found["VpcEndpointId"])
-        _tag(context, found["VpcEndpointId"], properties)
-        return Created(
-            found["VpcEndpointId"],
-            {
-                "Id": found["VpcEndpointId"],
-                "DnsEntries": [
-                    f"{entry.get('HostedZoneId', '')}:{entry['DnsName']}"
-                    for entry in found.get("DnsEntries", [])
-                ],
-                "NetworkInterfaceIds": found.get("NetworkInterfaceIds", []),
-            },
-        )
-
-    def delete(self, context: ResourceContext) -> None:
-        super().delete(context)
-        ec2, ids = context.client("ec2"), [context.state.physical_id]
-        while ec2.describe_vpc_endpoints(VpcEndpointIds=ids)["VpcEndpoints"][0]["State"] != (
-            "deleted"
+def _change_rules(context: ResourceContext, old: Properties, new: Properties) -> None:
+    # Without rules for what leaves a group, EC2 lets everything leave.
+    for direction, default in (("Ingress", []), ("Egress", [_EVERYTHING])):
+        before = old.get(f"SecurityGroup{direction}", default)
+        after = new.get(f"SecurityGroup{direction}", default)
+        for verb, rules in (
+            ("Revoke", [rule for rule in before if rule not in after]),
+            ("Authorize", [rule for rule in after if rule not in before]),
         ):
-            time.sleep(_POLL_SECONDS)
+            if rules:
+                permissions = [_permission(rule) for rule in rules]
+                request = {"GroupId": context.state.physical_id, "IpPermissions": permissions}
+                context.call("ec2", f"{verb}SecurityGroup{direction}", request)
 
 
-class VpcCidrBlock(ResourceType):
-    """An additional CIDR block of a VPC."""
+def _revoke_ingress(context: ResourceContext) -> None:
+    rule = context.state.properties
+    request = {"GroupId": rule["GroupId"], "IpPermissions": [_permission(rule)]}
+    context.call("ec2", "RevokeSecurityGroupIngress", request)
 
-    type = "AWS::EC2::VPCCidrBlock"
-    deletion = ("ec2", "DisassociateVpcCidrBlock", "AssociationId")
-    properties = frozenset({"CidrBlock", "VpcId"})
 
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        made = context.call("ec2", "AssociateVpcCidrBlock", properties)["CidrBlockAssociation"]
-        return Created(made["AssociationId"], {"Id": made["AssociationId"]})
+def _prepare_group(context: ResourceContext, properties: Properties) -> Properties:
+    """Tag a placement group when it is created: its tags cannot change."""
+    tags = {"ResourceType": "placement-group", **_TAGGING.of(context.tags())}
+    return {**properties, "TagSpecifications": [tags]}
+
+
+def _configure_template(context: ResourceContext, old: Properties, new: Properties) -> None:
+    """Note the newest version. Fails for data that the emulated EC2 did not keep.
+
+    Nodes would silently lack that data.
+    """
+    (version,) = context.client("ec2").describe_launch_template_versions(
+        LaunchTemplateId=context.state.physical_id, Versions=["$Latest"]
+    )["LaunchTemplateVersions"]
+    missing = lost(new["LaunchTemplateData"], version["LaunchTemplateData"])
+    if missing:
+        raise ResourceFailure(
+            f"The emulated EC2 did not keep {', '.join(missing)} of LaunchTemplateData"
+        )
+    context.state.attributes["LatestVersionNumber"] = str(version["VersionNumber"])
+
+
+def _await_deletion(context: ResourceContext) -> None:
+    ec2, ids = context.client("ec2"), [context.state.physical_id]
+    while ec2.describe_vpc_endpoints(VpcEndpointIds=ids)["VpcEndpoints"][0]["State"] != ("deleted"):
+        time.sleep(_POLL_SECONDS)
+
+
+RESOURCES = (
+    ApiResource(
+        type="AWS::EC2::VPC",
+        properties=names("CidrBlock EnableDnsHostnames EnableDnsSupport Tags"),
+        later=_DNS,
+        creation=Call("CreateVpc"),
+        result="Vpc",
+        id="{VpcId}",
+        attributes={"VpcId": "{VpcId}", "CidrBlock": "{CidrBlock}"},
+        configure=_configure_vpc,
+        deletion=Call("DeleteVpc", VpcId="{id}"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EC2::VPCCidrBlock",
+        properties=names("CidrBlock VpcId"),
+        creation=Call("AssociateVpcCidrBlock"),
+        result="CidrBlockAssociation",
+        id="{AssociationId}",
+        deletion=Call("DisassociateVpcCidrBlock", AssociationId="{id}"),
+    ),
+    ApiResource(
+        type="AWS::EC2::Subnet",
+        properties=names("AvailabilityZone CidrBlock Tags VpcId"),
+        creation=Call("CreateSubnet"),
+        result="Subnet",
+        id="{SubnetId}",
+        attributes={"SubnetId": "{SubnetId}", "AvailabilityZone": "{AvailabilityZone}"},
+        deletion=Call("DeleteSubnet", SubnetId="{id}"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EC2::InternetGateway",
+        properties=("Tags",),
+        creation=Call("CreateInternetGateway"),
+        result="InternetGateway",
+        id="{InternetGatewayId}",
+        deletion=Call("DeleteInternetGateway", InternetGatewayId="{id}"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EC2::VPCGatewayAttachment",
+        properties=names("InternetGatewayId VpcId"),
+        creation=Call("AttachInternetGateway"),
+        id="IGW|{VpcId}",
+        deletion=Call(
+            "DetachInternetGateway", InternetGatewayId="{InternetGatewayId}", VpcId="{VpcId}"
+        ),
+    ),
+    ApiResource(
+        type="AWS::EC2::EIP",
+        properties=names("Domain Tags"),
+        creation=Call("AllocateAddress", Domain="vpc"),
+        id="{PublicIp}",
+        attributes={"AllocationId": "{AllocationId}"},
+        deletion=Call("ReleaseAddress", AllocationId="{AllocationId}"),
+        tagging=replace(_TAGGING, identity="{AllocationId}"),
+    ),
+    ApiResource(
+        type="AWS::EC2::NatGateway",
+        properties=names("AllocationId SubnetId Tags"),
+        creation=Call("CreateNatGateway"),
+        result="NatGateway",
+        id="{NatGatewayId}",
+        deletion=Call("DeleteNatGateway", NatGatewayId="{id}"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EC2::RouteTable",
+        properties=names("Tags VpcId"),
+        creation=Call("CreateRouteTable"),
+        result="RouteTable",
+        id="{RouteTableId}",
+        deletion=Call("DeleteRouteTable", RouteTableId="{id}"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EC2::Route",
+        properties=names("DestinationCidrBlock GatewayId NatGatewayId RouteTableId"),
+        creation=Call("CreateRoute"),
+        id="{RouteTableId}|{DestinationCidrBlock}",
+        deletion=Call(
+            "DeleteRoute",
+            RouteTableId="{RouteTableId}",
+            DestinationCidrBlock="{DestinationCidrBlock}",
+        ),
+    ),
+    ApiResource(
+        type="AWS::EC2::SubnetRouteTableAssociation",
+        properties=names("RouteTableId SubnetId"),
+        creation=Call("AssociateRouteTable"),
+        id="{AssociationId}",
+        deletion=Call("DisassociateRouteTable", AssociationId="{id}"),
+    ),
+    ApiResource(
+        type="AWS::EC2::SecurityGroup",
+        properties=names(
+            "GroupDescription GroupName SecurityGroupEgress SecurityGroupIngress Tags VpcId"
+        ),
+        name=("GroupName", 255),
+        later=names("SecurityGroupEgress SecurityGroupIngress"),
+        prepare=renamed(GroupDescription="Description"),
+        creation=Call("CreateSecurityGroup"),
+        id="{GroupId}",
+        attributes={"GroupId": "{id}"},
+        configure=_change_rules,
+        deletion=Call("DeleteSecurityGroup", GroupId="{id}"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EC2::SecurityGroupIngress",
+        properties=names(
+            "CidrIp Description FromPort GroupId IpProtocol SourceSecurityGroupId ToPort"
+        ),
+        prepare=lambda _, rule: {"GroupId": rule["GroupId"], "IpPermissions": [_permission(rule)]},
+        creation=Call("AuthorizeSecurityGroupIngress"),
+        id="{SecurityGroupRules[0][SecurityGroupRuleId]}",
+        before_delete=_revoke_ingress,
+        deletion=None,
+    ),
+    ApiResource(
+        type="AWS::EC2::PlacementGroup",
+        properties=names("ParentGroupId PartitionCount SpreadLevel Strategy"),
+        name=("GroupName", 255),
+        prepare=_prepare_group,
+        creation=Call("CreatePlacementGroup"),
+        id="{GroupName}",
+        attributes={"GroupName": "{id}"},
+        deletion=Call("DeletePlacementGroup", GroupName="{id}"),
+    ),
+    ApiResource(
+        type="AWS::EC2::VPCEndpoint",
+        properties=names(
+            "PolicyDocument PrivateDnsEnabled RouteTableIds SecurityGroupIds ServiceName SubnetIds"
+            " Tags VpcEndpointType VpcId"
+        ),
+        # moto cannot delete an endpoint without an explicit type, so set EC2's default.
+        prepare=lambda _, properties: {"VpcEndpointType": "Gateway", **properties},
+        creation=Call("CreateVpcEndpoint"),
+        result="VpcEndpoint",
+        id="{VpcEndpointId}",
+        deletion=Call("DeleteVpcEndpoints", VpcEndpointIds="{id}"),
+        after_delete=_await_deletion,
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EC2::LaunchTemplate",
+        properties=("LaunchTemplateData",),
+        name=("LaunchTemplateName", 125),
+        creation=Call("CreateLaunchTemplate"),
+        result="LaunchTemplate",
+        id="{LaunchTemplateId}",
+        change=Call("CreateLaunchTemplateVersion", LaunchTemplateId="{id}"),
+        configure=_configure_template,
+        deletion=Call("DeleteLaunchTemplate", LaunchTemplateId="{id}"),
+    ),
+)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from lab.aws.cloudformation.api_resource import ApiResource, Call, names
 from lab.aws.cloudformation.coercion import camel_case, is_true
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
 
 _POLL_SECONDS = 0.3
 _TIMEOUT_SECONDS = 900.0
-# Members whose keys are the user's own, so they keep their spelling.
-_VERBATIM = {"Labels", "Tags"}
-
-
-def _request(properties: Properties, *without: str) -> dict[str, Any]:
-    """Properties as the API's request, in camelCase."""
-    chosen = {key: value for key, value in properties.items() if key not in without}
-    return dict(camel_case(chosen, verbatim=_VERBATIM))
 
 
 def _await(context: ResourceContext, describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -42,74 +36,57 @@ def _await(context: ResourceContext, describe: Callable[[], dict[str, Any]]) -> 
     raise ResourceFailure(f"Exceeded attempts to wait: still {found['status']}")
 
 
-def _await_gone(describe: Callable[[], Any], missing: type[Exception]) -> None:
-    deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            found = describe()
-        except missing:
-            return
-        status = found.get("status", "")
-        if status == "DELETE_FAILED":
-            issues = found.get("health", {}).get("issues", [])
-            raise ResourceFailure("; ".join(issue["message"] for issue in issues))
-        time.sleep(_POLL_SECONDS)
-    raise ResourceFailure("Exceeded attempts to wait for the deletion")
+def _until_active(call: Call, result: str) -> Callable[[ResourceContext], dict[str, Any]]:
+    """Waits until a new resource is ACTIVE, and returns its description."""
+
+    def settle(context: ResourceContext) -> dict[str, Any]:
+        parameters = call.parameters(context.known())
+        return _await(context, lambda: context.call("eks", call.operation, parameters)[result])
+
+    return settle
 
 
-class EksCluster(ResourceType):
-    """A control plane."""
+def _until_gone(call: Call, result: str) -> Callable[[ResourceContext], None]:
+    """Waits until EKS does not know a resource any more."""
 
-    type = "AWS::EKS::Cluster"
-    properties = frozenset(
-        {
-            "AccessConfig",
-            "BootstrapSelfManagedAddons",
-            "EncryptionConfig",
-            "Logging",
-            "Name",
-            "ResourcesVpcConfig",
-            "RoleArn",
-            "Tags",
-            "UpgradePolicy",
-            "Version",
-        }
-    )
-    name_property = "Name"
-    reverts_failed_update = True
+    def wait(context: ResourceContext) -> None:
+        parameters = call.parameters(context.known())
+        missing = context.client("eks").exceptions.ResourceNotFoundException
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                description = context.call("eks", call.operation, parameters)[result]
+            except missing:
+                return
+            if description.get("status") == "DELETE_FAILED":
+                issues = description.get("health", {}).get("issues", [])
+                raise ResourceFailure("; ".join(issue["message"] for issue in issues))
+            time.sleep(_POLL_SECONDS)
+        raise ResourceFailure("Exceeded attempts to wait for the deletion")
 
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        eks = context.client("eks")
-        name = properties.get("Name") or context.physical_name(100)
-        request = _request(properties, "Name", "Tags")
-        if "logging" in request:
-            types = _enabled_logs(properties)
-            request["logging"] = {"clusterLogging": [{"types": types, "enabled": True}]}
-        tags = context.tags(properties.get("Tags"))
-        context.call("eks", "CreateCluster", {**request, "name": name, "tags": tags})
-        context.begin(name)
-        cluster = _await(context, lambda: eks.describe_cluster(name=name)["cluster"])
-        return Created(name, _cluster_attributes(cluster))
+    return wait
 
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        for section, key in _KEPT_IN_TEMPLATES:
-            if key in (old.get(section) or {}) and key not in (new.get(section) or {}):
-                raise ResourceFailure(
-                    f"When updating a resource, you must include {section}.{key} if the previous"
-                    " template of the resource had it"
-                )
-        eks, name = context.client("eks"), str(context.state.physical_id)
-        for operation, request in _cluster_changes(eks.describe_cluster(name=name)["cluster"], new):
-            change = context.call("eks", operation, {"name": name, **request})["update"]
-            _await_update(context, {"name": name, "updateId": change["id"]})
 
-    def delete(self, context: ResourceContext) -> None:
-        eks, name = context.client("eks"), context.state.physical_id
-        eks.delete_cluster(name=name)
-        _await_gone(
-            lambda: eks.describe_cluster(name=name)["cluster"],
-            eks.exceptions.ResourceNotFoundException,
-        )
+def _prepare_cluster(context: ResourceContext, properties: Properties) -> Properties:
+    if "Logging" not in properties:
+        return properties
+    types = _enabled_logs(properties)
+    return {**properties, "Logging": {"clusterLogging": [{"types": types, "enabled": True}]}}
+
+
+def _configure_cluster(context: ResourceContext, old: Properties, new: Properties) -> None:
+    if not old:
+        return
+    for section, key in _KEPT_IN_TEMPLATES:
+        if key in (old.get(section) or {}) and key not in (new.get(section) or {}):
+            raise ResourceFailure(
+                f"When updating a resource, you must include {section}.{key} if the previous"
+                " template of the resource had it"
+            )
+    name = str(context.state.physical_id)
+    cluster = context.client("eks").describe_cluster(name=name)["cluster"]
+    for operation, request in _cluster_changes(cluster, new):
+        _update(context, operation, {"name": name, **request}, {"name": name})
 
 
 # What a template must keep if it once had it.
@@ -163,10 +140,17 @@ def _enabled_logs(properties: Properties) -> list[str]:
     return [item["Type"] for item in setup.get("EnabledTypes") or []]
 
 
-def _await_update(context: ResourceContext, request: dict[str, str]) -> None:
-    """Wait for an update of a cluster, node group or add-on. Raises ResourceFailure."""
-    eks = context.client("eks")
-    _await(context, lambda: _as_resource(eks.describe_update(**request)["update"]))
+def _update(
+    context: ResourceContext, operation: str, request: dict[str, Any], updated: dict[str, str]
+) -> None:
+    """Change a cluster, node group or add-on, and wait for it. Raises ResourceFailure.
+
+    `updated` has the parameters by which DescribeUpdate knows what is changed.
+    """
+    change = context.call("eks", operation, request)["update"]
+    parameters = {**updated, "updateId": change["id"]}
+    describe = context.client("eks").describe_update
+    _await(context, lambda: _as_resource(describe(**parameters)["update"]))
 
 
 def _as_resource(update: dict[str, Any]) -> dict[str, Any]:
@@ -178,88 +162,18 @@ def _as_resource(update: dict[str, Any]) -> dict[str, Any]:
     return {"status": status, "health": {"issues": issues}}
 
 
-def _cluster_attributes(cluster: dict[str, Any]) -> dict[str, Any]:
-    network = cluster["kubernetesNetworkConfig"]
-    return {
-        "Arn": cluster["arn"],
-        "CertificateAuthorityData": cluster["certificateAuthority"]["data"],
-        "ClusterSecurityGroupId": cluster["resourcesVpcConfig"]["clusterSecurityGroupId"],
-        "Endpoint": cluster["endpoint"],
-        "Id": cluster.get("id", cluster["name"]),
-        "KubernetesNetworkConfig.ServiceIpv4Cidr": network["serviceIpv4Cidr"],
-        "OpenIdConnectIssuerUrl": cluster["identity"]["oidc"]["issuer"],
-    }
-
-
-class Nodegroup(ResourceType):
-    """A managed node group, whose instances become nodes."""
-
-    type = "AWS::EKS::Nodegroup"
-    properties = frozenset(
-        {
-            "AmiType",
-            "ClusterName",
-            "InstanceTypes",
-            "Labels",
-            "LaunchTemplate",
-            "NodeRole",
-            "NodegroupName",
-            "ScalingConfig",
-            "Subnets",
-            "Tags",
-            "UpdateConfig",
-            "Version",
-        }
-    )
-    name_property = "NodegroupName"
-    reverts_failed_update = True
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        eks = context.client("eks")
-        cluster = properties["ClusterName"]
-        name = properties.get("NodegroupName") or context.physical_name(63)
-        request = {
-            **_request(properties, "NodegroupName", "Tags"),
-            "nodegroupName": name,
-            "tags": context.tags(properties.get("Tags")),
-        }
-        context.call("eks", "CreateNodegroup", request)
-        context.begin(f"{cluster}/{name}")
-        group = _await(
-            context,
-            lambda: eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"],
-        )
-        return Created(
-            f"{cluster}/{name}",
-            {
-                "Arn": group["nodegroupArn"],
-                "ClusterName": cluster,
-                "Id": f"{cluster}/{name}",
-                "NodegroupName": name,
-            },
-        )
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        eks = context.client("eks")
-        cluster, name = str(context.state.physical_id).split("/", 1)
-        group = {"clusterName": cluster, "nodegroupName": name}
-        found = eks.describe_nodegroup(**group)["nodegroup"]
-        for operation, request in _node_group_changes(found, old, new):
-            change = context.call("eks", operation, {**group, **request})["update"]
-            _await_update(
-                context, {"name": cluster, "nodegroupName": name, "updateId": change["id"]}
-            )
-        if old.get("Tags") != new.get("Tags"):
-            eks.tag_resource(resourceArn=found["nodegroupArn"], tags=context.tags(new.get("Tags")))
-
-    def delete(self, context: ResourceContext) -> None:
-        eks = context.client("eks")
-        cluster, name = str(context.state.physical_id).split("/", 1)
-        eks.delete_nodegroup(clusterName=cluster, nodegroupName=name)
-        _await_gone(
-            lambda: eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"],
-            eks.exceptions.ResourceNotFoundException,
-        )
+def _configure_node_group(context: ResourceContext, old: Properties, new: Properties) -> None:
+    if not old:
+        return
+    eks = context.client("eks")
+    cluster, name = str(context.state.physical_id).split("/", 1)
+    group = {"clusterName": cluster, "nodegroupName": name}
+    description = eks.describe_nodegroup(**group)["nodegroup"]
+    for operation, request in _node_group_changes(description, old, new):
+        updated = {"name": cluster, "nodegroupName": name}
+        _update(context, operation, {**group, **request}, updated)
+    if old.get("Tags") != new.get("Tags"):
+        _TAGGING.put(context, context.tags(new.get("Tags")))
 
 
 def _node_group_changes(
@@ -286,85 +200,100 @@ def _node_group_changes(
         yield "UpdateNodegroupVersion", version
 
 
-class Addon(ResourceType):
-    """An add-on of a cluster."""
-
-    type = "AWS::EKS::Addon"
-    properties = frozenset(
-        {
-            "AddonName",
-            "AddonVersion",
-            "ClusterName",
-            "ConfigurationValues",
-            "ResolveConflicts",
-            "Tags",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        eks = context.client("eks")
-        cluster, name = properties["ClusterName"], properties["AddonName"]
-        request = _request(properties, "Tags")
-        addon = eks.create_addon(tags=context.tags(properties.get("Tags")), **request)["addon"]
-        context.begin(f"{cluster}|{name}")
-        _await(context, lambda: eks.describe_addon(clusterName=cluster, addonName=name)["addon"])
-        return Created(f"{cluster}|{name}", {"Arn": addon["addonArn"]})
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        eks = context.client("eks")
-        cluster, name = new["ClusterName"], new["AddonName"]
-        change = eks.update_addon(**_request(new, "Tags"))["update"]
-        _await_update(context, {"name": cluster, "addonName": name, "updateId": change["id"]})
-
-    def delete(self, context: ResourceContext) -> None:
-        cluster, name = str(context.state.physical_id).split("|", 1)
-        context.client("eks").delete_addon(clusterName=cluster, addonName=name)
+def _configure_addon(context: ResourceContext, old: Properties, new: Properties) -> None:
+    if old:
+        request = camel_case({key: value for key, value in new.items() if key != "Tags"})
+        updated = {"name": new["ClusterName"], "addonName": new["AddonName"]}
+        _update(context, "UpdateAddon", request, updated)
 
 
-class EksAccessEntry(ResourceType):
-    """An access entry: who may reach a cluster's API server, and as whom."""
-
-    type = "AWS::EKS::AccessEntry"
-    properties = frozenset(
-        {
-            "AccessPolicies",
-            "ClusterName",
-            "KubernetesGroups",
-            "PrincipalArn",
-            "Tags",
-            "Type",
-            "Username",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        eks = context.client("eks")
-        cluster, principal = properties["ClusterName"], properties["PrincipalArn"]
-        request = _request(properties, "AccessPolicies", "Tags")
-        entry = eks.create_access_entry(tags=context.tags(properties.get("Tags")), **request)
-        context.begin(f"{principal}|{cluster}")
-        for policy in properties.get("AccessPolicies", []):
-            eks.associate_access_policy(
-                clusterName=cluster, principalArn=principal, **camel_case(policy)
-            )
-        return Created(
-            f"{principal}|{cluster}", {"AccessEntryArn": entry["accessEntry"]["accessEntryArn"]}
-        )
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        eks = context.client("eks")
+def _configure_entry(context: ResourceContext, old: Properties, new: Properties) -> None:
+    if old and "KubernetesGroups" in {*old, *new}:
         entry = {"clusterName": new["ClusterName"], "principalArn": new["PrincipalArn"]}
-        if "Username" in new or "KubernetesGroups" in {*old, *new}:
-            named = {"username": new["Username"]} if "Username" in new else {}
-            groups = new.get("KubernetesGroups") or []
-            eks.update_access_entry(**entry, **named, kubernetesGroups=groups)
-        kept = [policy["PolicyArn"] for policy in new.get("AccessPolicies", [])]
-        for policy in old.get("AccessPolicies", []):
-            if policy["PolicyArn"] not in kept:
-                eks.disassociate_access_policy(**entry, policyArn=policy["PolicyArn"])
-        for policy in new.get("AccessPolicies", []):
-            eks.associate_access_policy(**entry, **camel_case(policy))
+        groups = new.get("KubernetesGroups") or []
+        context.call("eks", "UpdateAccessEntry", {**entry, "kubernetesGroups": groups})
 
-    def delete(self, context: ResourceContext) -> None:
-        principal, cluster = str(context.state.physical_id).rsplit("|", 1)
-        context.client("eks").delete_access_entry(clusterName=cluster, principalArn=principal)
+
+_TAGGING = Tagging("eks", "TagResource", "resourceArn", "tags", None)
+_CLUSTER = Call("DescribeCluster", name="{id}")
+_NODE_GROUP = Call(
+    "DescribeNodegroup", clusterName="{ClusterName}", nodegroupName="{NodegroupName}"
+)
+_ADDON = Call("DescribeAddon", clusterName="{ClusterName}", addonName="{AddonName}")
+
+RESOURCES = (
+    ApiResource(
+        type="AWS::EKS::Cluster",
+        properties=names(
+            "AccessConfig BootstrapSelfManagedAddons EncryptionConfig Logging Name"
+            " ResourcesVpcConfig RoleArn Tags UpgradePolicy Version"
+        ),
+        name=("Name", 100),
+        camel=True,
+        prepare=_prepare_cluster,
+        creation=Call("CreateCluster"),
+        id="{Name}",
+        settle=_until_active(_CLUSTER, "cluster"),
+        attributes={
+            "Arn": "{arn}",
+            "CertificateAuthorityData": "{certificateAuthority[data]}",
+            "ClusterSecurityGroupId": "{resourcesVpcConfig[clusterSecurityGroupId]}",
+            "Endpoint": "{endpoint}",
+            "OpenIdConnectIssuerUrl": "{identity[oidc][issuer]}",
+        },
+        configure=_configure_cluster,
+        reverts_failed_update=True,
+        deletion=Call("DeleteCluster", name="{id}"),
+        after_delete=_until_gone(_CLUSTER, "cluster"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EKS::Nodegroup",
+        properties=names(
+            "AmiType ClusterName Labels LaunchTemplate NodeRole NodegroupName ScalingConfig Subnets"
+            " Tags UpdateConfig Version"
+        ),
+        name=("NodegroupName", 63),
+        camel=True,
+        verbatim=("Labels",),
+        creation=Call("CreateNodegroup"),
+        id="{ClusterName}/{NodegroupName}",
+        settle=_until_active(_NODE_GROUP, "nodegroup"),
+        attributes={"Arn": "{nodegroupArn}", "NodegroupName": "{NodegroupName}"},
+        configure=_configure_node_group,
+        reverts_failed_update=True,
+        deletion=Call(
+            "DeleteNodegroup", clusterName="{ClusterName}", nodegroupName="{NodegroupName}"
+        ),
+        after_delete=_until_gone(_NODE_GROUP, "nodegroup"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EKS::Addon",
+        properties=names(
+            "AddonName AddonVersion ClusterName ConfigurationValues ResolveConflicts Tags"
+        ),
+        camel=True,
+        creation=Call("CreateAddon"),
+        id="{ClusterName}|{AddonName}",
+        settle=_until_active(_ADDON, "addon"),
+        attributes={"Arn": "{addonArn}"},
+        configure=_configure_addon,
+        deletion=Call("DeleteAddon", clusterName="{ClusterName}", addonName="{AddonName}"),
+        tagging=_TAGGING,
+    ),
+    ApiResource(
+        type="AWS::EKS::AccessEntry",
+        properties=names("ClusterName KubernetesGroups PrincipalArn Tags Type"),
+        camel=True,
+        creation=Call("CreateAccessEntry"),
+        result="accessEntry",
+        id="{PrincipalArn}|{ClusterName}",
+        attributes={"AccessEntryArn": "{accessEntryArn}"},
+        configure=_configure_entry,
+        deletion=Call(
+            "DeleteAccessEntry", clusterName="{ClusterName}", principalArn="{PrincipalArn}"
+        ),
+        tagging=replace(_TAGGING, identity="{AccessEntryArn}"),
+    ),
+)

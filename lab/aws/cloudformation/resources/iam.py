@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
+from lab.aws.cloudformation.api_resource import ApiResource, Call, names
+from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
+
+_DOCUMENTS = ("AssumeRolePolicyDocument", "PolicyDocument")
 
 
 def _document(policy: Any) -> str:
@@ -15,158 +18,117 @@ def _document(policy: Any) -> str:
     return json.dumps({"Version": "2012-10-17", **policy})
 
 
-def _tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
-    # IAM refuses tags of the reserved aws: prefix in CreateRole; CloudFormation sets none there.
-    return [{"Key": k, "Value": v} for k, v in tags.items() if not k.startswith("aws:")]
+def _prepare(context: ResourceContext, properties: Properties) -> Properties:
+    _check_boundary(context, properties)
+    return {
+        name: _document(value) if name in _DOCUMENTS else value
+        for name, value in properties.items()
+    }
 
 
-class Role(ResourceType):
-    """A role with its inline and attached policies."""
+def _check_boundary(context: ResourceContext, properties: Properties) -> None:
+    """Refuse a boundary that does not exist, as IAM does; moto would keep its ARN."""
+    if "PermissionsBoundary" in properties:
+        context.client("iam").get_policy(PolicyArn=properties["PermissionsBoundary"])
 
-    type = "AWS::IAM::Role"
-    properties = frozenset(
-        {
-            "AssumeRolePolicyDocument",
-            "Description",
-            "ManagedPolicyArns",
-            "MaxSessionDuration",
-            "PermissionsBoundary",
-            "Policies",
-            "RoleName",
-            "Tags",
-        }
-    )
 
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        iam = context.client("iam")
-        name = properties.get("RoleName") or context.physical_name(64)
-        options = {
-            key: properties[key]
-            for key in ("Description", "MaxSessionDuration", "PermissionsBoundary")
-            if key in properties
-        }
-        self._check_boundary(iam, properties)
-        role = iam.create_role(
+def _configure_role(context: ResourceContext, old: Properties, new: Properties) -> None:
+    iam, name = context.client("iam"), str(context.state.physical_id)
+    if old:
+        _change_role(context, old, new)
+    for arn in new.get("ManagedPolicyArns", []):
+        iam.attach_role_policy(RoleName=name, PolicyArn=arn)
+    for policy in new.get("Policies", []):
+        iam.put_role_policy(
             RoleName=name,
-            AssumeRolePolicyDocument=_document(properties["AssumeRolePolicyDocument"]),
-            Tags=_tag_list(context.tags(properties.get("Tags"))),
-            **options,
-        )["Role"]
-        context.begin(name)
-        self._put_policies(iam, name, properties)
-        return Created(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
-
-    @staticmethod
-    def _check_boundary(iam: Any, properties: Properties) -> None:
-        """Refuse a boundary that does not exist, as IAM does; moto would keep its ARN."""
-        if "PermissionsBoundary" in properties:
-            iam.get_policy(PolicyArn=properties["PermissionsBoundary"])
-
-    def _put_policies(self, iam: Any, name: str, properties: Properties) -> None:
-        for arn in properties.get("ManagedPolicyArns", []):
-            iam.attach_role_policy(RoleName=name, PolicyArn=arn)
-        for policy in properties.get("Policies", []):
-            iam.put_role_policy(
-                RoleName=name,
-                PolicyName=policy["PolicyName"],
-                PolicyDocument=_document(policy["PolicyDocument"]),
-            )
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        iam, name = context.client("iam"), str(context.state.physical_id)
-        if "PermissionsBoundary" in new:
-            self._check_boundary(iam, new)
-            iam.put_role_permissions_boundary(
-                RoleName=name, PermissionsBoundary=new["PermissionsBoundary"]
-            )
-        elif "PermissionsBoundary" in old:
-            iam.delete_role_permissions_boundary(RoleName=name)
-        iam.update_assume_role_policy(
-            RoleName=name, PolicyDocument=_document(new["AssumeRolePolicyDocument"])
+            PolicyName=policy["PolicyName"],
+            PolicyDocument=_document(policy["PolicyDocument"]),
         )
-        self._put_policies(iam, name, new)
-        kept = {policy["PolicyName"] for policy in new.get("Policies", [])}
-        for policy in old.get("Policies", []):
-            if policy["PolicyName"] not in kept:
-                iam.delete_role_policy(RoleName=name, PolicyName=policy["PolicyName"])
-        for arn in set(old.get("ManagedPolicyArns", [])) - set(new.get("ManagedPolicyArns", [])):
-            iam.detach_role_policy(RoleName=name, PolicyArn=arn)
-
-    def delete(self, context: ResourceContext) -> None:
-        iam, name = context.client("iam"), str(context.state.physical_id)
-        for policy in iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:
-            iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
-        for policy_name in iam.list_role_policies(RoleName=name)["PolicyNames"]:
-            iam.delete_role_policy(RoleName=name, PolicyName=policy_name)
-        iam.delete_role(RoleName=name)
 
 
-class RolePolicy(ResourceType):
-    """A policy inside a role, apart from the role in the template."""
+def _change_role(context: ResourceContext, old: Properties, new: Properties) -> None:
+    iam, name = context.client("iam"), str(context.state.physical_id)
+    boundary = new.get("PermissionsBoundary")
+    if boundary:
+        _check_boundary(context, new)
+        iam.put_role_permissions_boundary(RoleName=name, PermissionsBoundary=boundary)
+    elif "PermissionsBoundary" in old:
+        iam.delete_role_permissions_boundary(RoleName=name)
+    trust = _document(new["AssumeRolePolicyDocument"])
+    iam.update_assume_role_policy(RoleName=name, PolicyDocument=trust)
+    kept = {policy["PolicyName"] for policy in new.get("Policies", [])}
+    for policy in old.get("Policies", []):
+        if policy["PolicyName"] not in kept:
+            iam.delete_role_policy(RoleName=name, PolicyName=policy["PolicyName"])
+    for arn in set(old.get("ManagedPolicyArns", [])) - set(new.get("ManagedPolicyArns", [])):
+        iam.detach_role_policy(RoleName=name, PolicyArn=arn)
 
-    type = "AWS::IAM::RolePolicy"
-    properties = frozenset({"PolicyDocument", "PolicyName", "RoleName"})
 
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        role, name = properties["RoleName"], properties["PolicyName"]
-        context.client("iam").put_role_policy(
-            RoleName=role, PolicyName=name, PolicyDocument=_document(properties["PolicyDocument"])
+def _empty_role(context: ResourceContext) -> None:
+    iam, name = context.client("iam"), str(context.state.physical_id)
+    for policy in iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:
+        iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
+    for policy_name in iam.list_role_policies(RoleName=name)["PolicyNames"]:
+        iam.delete_role_policy(RoleName=name, PolicyName=policy_name)
+
+
+def _configure_policy(context: ResourceContext, old: Properties, new: Properties) -> None:
+    if old:
+        context.client("iam").create_policy_version(
+            PolicyArn=context.state.physical_id,
+            PolicyDocument=_document(new["PolicyDocument"]),
+            SetAsDefault=True,
         )
-        return Created(f"{name}|{role}")
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        self.create(context, new)
-
-    def delete(self, context: ResourceContext) -> None:
-        name, role = str(context.state.physical_id).split("|", 1)
-        context.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
+        _delete_other_versions(context)
 
 
-class ManagedPolicy(ResourceType):
-    """A customer managed policy."""
-
-    type = "AWS::IAM::ManagedPolicy"
-    properties = frozenset({"Description", "ManagedPolicyName", "PolicyDocument"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        iam = context.client("iam")
-        policy = iam.create_policy(
-            PolicyName=properties.get("ManagedPolicyName") or context.physical_name(128),
-            PolicyDocument=_document(properties["PolicyDocument"]),
-            Description=properties.get("Description", ""),
-            Tags=_tag_list(context.tags()),
-        )["Policy"]
-        context.begin(policy["Arn"])
-        return Created(policy["Arn"], {"PolicyArn": policy["Arn"], "PolicyId": policy["PolicyId"]})
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        iam, arn = context.client("iam"), str(context.state.physical_id)
-        iam.create_policy_version(
-            PolicyArn=arn, PolicyDocument=_document(new["PolicyDocument"]), SetAsDefault=True
-        )
-        for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
-            if not version["IsDefaultVersion"]:
-                iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
-
-    def delete(self, context: ResourceContext) -> None:
-        iam, arn = context.client("iam"), str(context.state.physical_id)
-        for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
-            if not version["IsDefaultVersion"]:
-                iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
-        iam.delete_policy(PolicyArn=arn)
+def _delete_other_versions(context: ResourceContext) -> None:
+    iam, arn = context.client("iam"), str(context.state.physical_id)
+    for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
+        if not version["IsDefaultVersion"]:
+            iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
 
 
-class OidcProvider(ResourceType):
-    """An OpenID Connect provider, which roles for service accounts use."""
-
-    type = "AWS::IAM::OIDCProvider"
-    deletion = ("iam", "DeleteOpenIDConnectProvider", "OpenIDConnectProviderArn")
-    properties = frozenset({"ClientIdList", "Url"})
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        arn = context.client("iam").create_open_id_connect_provider(
-            Url=properties["Url"],
-            ClientIDList=properties.get("ClientIdList", []),
-            ThumbprintList=["0" * 40],
-        )["OpenIDConnectProviderArn"]
-        return Created(arn, {"Arn": arn})
+RESOURCES = (
+    ApiResource(
+        type="AWS::IAM::Role",
+        properties=names(
+            "AssumeRolePolicyDocument Description ManagedPolicyArns MaxSessionDuration"
+            " PermissionsBoundary Policies RoleName Tags"
+        ),
+        name=("RoleName", 64),
+        later=("ManagedPolicyArns", "Policies"),
+        prepare=_prepare,
+        creation=Call("CreateRole"),
+        result="Role",
+        id="{RoleName}",
+        attributes={"Arn": "{Arn}"},
+        configure=_configure_role,
+        before_delete=_empty_role,
+        deletion=Call("DeleteRole", RoleName="{id}"),
+        # CloudFormation sets none of its own tags on roles.
+        tagging=Tagging("iam", "TagRole", "RoleName", identity="{id}", takes_own=False),
+    ),
+    ApiResource(
+        type="AWS::IAM::RolePolicy",
+        properties=names("PolicyDocument PolicyName RoleName"),
+        prepare=_prepare,
+        creation=Call("PutRolePolicy"),
+        id="{PolicyName}|{RoleName}",
+        change=Call("PutRolePolicy"),
+        deletion=Call("DeleteRolePolicy", RoleName="{RoleName}", PolicyName="{PolicyName}"),
+    ),
+    ApiResource(
+        type="AWS::IAM::ManagedPolicy",
+        properties=names("Description ManagedPolicyName PolicyDocument"),
+        name=("ManagedPolicyName", 128),
+        later=("ManagedPolicyName",),
+        prepare=_prepare,
+        creation=Call("CreatePolicy", PolicyName="{ManagedPolicyName}"),
+        result="Policy",
+        id="{Arn}",
+        configure=_configure_policy,
+        before_delete=_delete_other_versions,
+        deletion=Call("DeletePolicy", PolicyArn="{id}"),
+    ),
+)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from moto.logs.models import logs_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION, arn
+from lab.aws.cloudformation.api_resource import ApiResource, Call, names
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
 from lab.aws.kms import key_policy_allows
 
 # The actions that the key's own policy must allow CloudWatch Logs.
@@ -22,8 +21,9 @@ _KEY_ACTIONS = (
 )
 
 
-def _check_key(context: ResourceContext, key_id: str, group_arn: str) -> None:
+def _check_key(context: ResourceContext, key_id: str, group: str) -> None:
     """Refuse a key that CloudWatch Logs may not use, as AWS does when it creates the group."""
+    group_arn = arn("logs", f"log-group:{group}")
     policy = context.client("kms").get_key_policy(KeyId=key_id, PolicyName="default")["Policy"]
     conditions = {"kms:encryptioncontext:aws:logs:arn": [group_arn]}
     principals = {f"logs.{REGION}.amazonaws.com"}
@@ -36,44 +36,39 @@ def _check_key(context: ResourceContext, key_id: str, group_arn: str) -> None:
             )
 
 
-class LogGroup(ResourceType):
-    """A log group with its retention."""
+def _prepare(context: ResourceContext, properties: Properties) -> Properties:
+    if "KmsKeyId" in properties:
+        _check_key(context, properties["KmsKeyId"], properties["LogGroupName"])
+    return properties
 
-    type = "AWS::Logs::LogGroup"
-    deletion = ("logs", "DeleteLogGroup", "logGroupName")
-    properties = frozenset({"KmsKeyId", "LogGroupName", "RetentionInDays", "Tags"})
-    name_property = "LogGroupName"
 
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        logs = context.client("logs")
-        name = properties.get("LogGroupName") or context.physical_name(512)
-        group_arn = arn("logs", f"log-group:{name}")
-        options = {}
-        if "KmsKeyId" in properties:
-            _check_key(context, properties["KmsKeyId"], group_arn)
-            options = {"kmsKeyId": properties["KmsKeyId"]}
-        logs.create_log_group(
-            logGroupName=name, tags=context.tags(properties.get("Tags")), **options
-        )
-        context.begin(name)
-        self._retain(logs, name, properties)
-        return Created(name, {"Arn": f"{group_arn}:*"})
-
-    @staticmethod
-    def _retain(logs: Any, name: str, properties: Properties) -> None:
-        if "RetentionInDays" in properties:
-            logs.put_retention_policy(
-                logGroupName=name, retentionInDays=int(properties["RetentionInDays"])
-            )
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        logs, name = context.client("logs"), str(context.state.physical_id)
+def _configure(context: ResourceContext, old: Properties, new: Properties) -> None:
+    name = str(context.state.physical_id)
+    if old:
         if "KmsKeyId" in new:
-            group_arn = str(context.state.attributes["Arn"]).removesuffix(":*")
-            _check_key(context, new["KmsKeyId"], group_arn)
+            _check_key(context, new["KmsKeyId"], name)
         # moto has neither AssociateKmsKey nor DisassociateKmsKey.
-        group = logs_backends[ACCOUNT_ID][REGION].groups[name]
-        group.kms_key_id = new.get("KmsKeyId")
-        if "RetentionInDays" in old and "RetentionInDays" not in new:
-            logs.delete_retention_policy(logGroupName=name)
-        self._retain(logs, name, new)
+        logs_backends[ACCOUNT_ID][REGION].groups[name].kms_key_id = new.get("KmsKeyId")
+    if "RetentionInDays" in new:
+        retention = {"logGroupName": name, "retentionInDays": new["RetentionInDays"]}
+        context.call("logs", "PutRetentionPolicy", retention)
+    elif "RetentionInDays" in old:
+        context.call("logs", "DeleteRetentionPolicy", {"logGroupName": name})
+
+
+RESOURCES = (
+    ApiResource(
+        type="AWS::Logs::LogGroup",
+        properties=names("KmsKeyId LogGroupName RetentionInDays Tags"),
+        name=("LogGroupName", 512),
+        camel=True,
+        later=("RetentionInDays",),
+        prepare=_prepare,
+        creation=Call("CreateLogGroup"),
+        id="{LogGroupName}",
+        attributes={"Arn": arn("logs", "log-group:{id}:*")},
+        configure=_configure,
+        deletion=Call("DeleteLogGroup", logGroupName="{id}"),
+        tagging=Tagging("logs", "TagLogGroup", "logGroupName", "tags", None, "{id}"),
+    ),
+)

@@ -42,7 +42,7 @@ class NestedStack(ResourceType):
     """A stack in a stack, with its outputs as attributes."""
 
     type = STACK_TYPE
-    properties = frozenset({"Parameters", "Tags", "TemplateURL"})
+    properties = ("Parameters", "Tags", "TemplateURL")
 
     def __init__(self, engine: Engine, stacks: Stacks) -> None:
         self._engine, self._stacks = engine, stacks

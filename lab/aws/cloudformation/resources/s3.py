@@ -2,147 +2,113 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from typing import Any
 
-from lab.aws.account import REGION
-from lab.aws.cloudformation.coercion import extraneous, is_true
-from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
+from lab.aws.cloudformation.api_resource import ApiResource, Call, names, renamed
+from lab.aws.cloudformation.coercion import extraneous
+from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
 
-
-class Bucket(ResourceType):
-    """A bucket with its encryption, versions, lifecycle and public access block."""
-
-    type = "AWS::S3::Bucket"
-    deletion = ("s3", "DeleteBucket", "Bucket")
-    properties = frozenset(
-        {
-            "BucketEncryption",
-            "BucketName",
-            "LifecycleConfiguration",
-            "OwnershipControls",
-            "PublicAccessBlockConfiguration",
-            "Tags",
-            "VersioningConfiguration",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        s3 = context.client("s3")
-        name = properties.get("BucketName") or context.physical_name(63, lower=True)
-        s3.create_bucket(Bucket=name)
-        context.begin(name)
-        self._configure(context, name, properties)
-        return Created(
-            name,
-            {
-                "Arn": f"arn:aws:s3:::{name}",
-                "DomainName": f"{name}.s3.amazonaws.com",
-                "RegionalDomainName": f"{name}.s3.{REGION}.amazonaws.com",
-            },
-        )
-
-    def _configure(self, context: ResourceContext, name: str, properties: Properties) -> None:
-        s3 = context.client("s3")
-        # S3 lets only CloudFormation itself set tags with the aws: prefix.
-        tags = [
-            {"Key": key, "Value": value}
-            for key, value in context.tags(properties.get("Tags")).items()
-            if not key.startswith("aws:")
-        ]
-        if tags:
-            s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": tags})
-        if "VersioningConfiguration" in properties:
-            s3.put_bucket_versioning(
-                Bucket=name, VersioningConfiguration=properties["VersioningConfiguration"]
-            )
-        if "PublicAccessBlockConfiguration" in properties:
-            s3.put_public_access_block(
-                Bucket=name,
-                PublicAccessBlockConfiguration={
-                    key: is_true(value)
-                    for key, value in properties["PublicAccessBlockConfiguration"].items()
-                },
-            )
-        if "BucketEncryption" in properties:
-            s3.put_bucket_encryption(
-                Bucket=name,
-                ServerSideEncryptionConfiguration={
-                    "Rules": [
-                        {
-                            (
-                                "ApplyServerSideEncryptionByDefault"
-                                if key == "ServerSideEncryptionByDefault"
-                                else key
-                            ): value
-                            for key, value in rule.items()
-                        }
-                        for rule in properties["BucketEncryption"][
-                            "ServerSideEncryptionConfiguration"
-                        ]
-                    ]
-                },
-            )
-        if "OwnershipControls" in properties:
-            s3.put_bucket_ownership_controls(
-                Bucket=name, OwnershipControls=properties["OwnershipControls"]
-            )
-        if "LifecycleConfiguration" in properties:
-            s3.put_bucket_lifecycle_configuration(
-                Bucket=name,
-                LifecycleConfiguration={
-                    "Rules": [
-                        _lifecycle_rule(rule)
-                        for rule in properties["LifecycleConfiguration"]["Rules"]
-                    ]
-                },
-            )
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        self._configure(context, str(context.state.physical_id), new)
-
-
-_RULE = {"AbortIncompleteMultipartUpload", "Id", "Status", "Transitions"}
+_LIFECYCLE_RULE = {"AbortIncompleteMultipartUpload", "Id", "Status", "Transitions"}
 
 
 def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
     """Convert a lifecycle rule from CloudFormation's form to the API's."""
     for key in rule:
-        if key not in _RULE:
+        if key not in _LIFECYCLE_RULE:
             raise extraneous("#/LifecycleConfiguration/Rules", key)
-    made: dict[str, Any] = {
+    transitions = [
+        {"Days": item["TransitionInDays"], "StorageClass": item["StorageClass"]}
+        for item in rule.get("Transitions", [])
+    ]
+    kept = {key: value for key, value in rule.items() if key not in ("Id", "Transitions")}
+    return {
+        **kept,
         "ID": rule["Id"],
-        "Status": rule["Status"],
         "Filter": {"Prefix": ""},
+        **({"Transitions": transitions} if transitions else {}),
     }
-    if "AbortIncompleteMultipartUpload" in rule:
-        made["AbortIncompleteMultipartUpload"] = {
-            key: int(value) for key, value in rule["AbortIncompleteMultipartUpload"].items()
+
+
+def _encryption(value: dict[str, Any]) -> dict[str, Any]:
+    rules = [
+        {
+            key.replace("ServerSideEncryptionByDefault", "ApplyServerSideEncryptionByDefault"): item
+            for key, item in rule.items()
         }
-    if "Transitions" in rule:
-        made["Transitions"] = [
-            {"Days": int(each["TransitionInDays"]), "StorageClass": each["StorageClass"]}
-            for each in rule["Transitions"]
-        ]
-    return made
+        for rule in value["ServerSideEncryptionConfiguration"]
+    ]
+    return {"Rules": rules}
 
 
-class BucketPolicy(ResourceType):
-    """A bucket's policy."""
+def _same(value: dict[str, Any]) -> dict[str, Any]:
+    return value
 
-    type = "AWS::S3::BucketPolicy"
-    deletion = ("s3", "DeleteBucketPolicy", "Bucket")
-    properties = frozenset({"Bucket", "PolicyDocument"})
 
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        self._put(context, properties)
-        return Created(properties["Bucket"])
+#: Properties that are an operation and a parameter each, and how the API writes their values.
+_SETTINGS: dict[str, tuple[str, str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "BucketEncryption": (
+        "PutBucketEncryption",
+        "ServerSideEncryptionConfiguration",
+        _encryption,
+    ),
+    "LifecycleConfiguration": (
+        "PutBucketLifecycleConfiguration",
+        "LifecycleConfiguration",
+        lambda value: {"Rules": [_lifecycle_rule(rule) for rule in value["Rules"]]},
+    ),
+    "OwnershipControls": ("PutBucketOwnershipControls", "OwnershipControls", _same),
+    "PublicAccessBlockConfiguration": (
+        "PutPublicAccessBlock",
+        "PublicAccessBlockConfiguration",
+        _same,
+    ),
+    "VersioningConfiguration": ("PutBucketVersioning", "VersioningConfiguration", _same),
+}
 
-    @staticmethod
-    def _put(context: ResourceContext, properties: Properties) -> None:
-        context.client("s3").put_bucket_policy(
-            Bucket=properties["Bucket"], Policy=json.dumps(properties["PolicyDocument"])
-        )
 
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        self._put(context, new)
+def _configure(context: ResourceContext, old: Properties, new: Properties) -> None:
+    bucket = {"Bucket": context.state.physical_id}
+    for name, (operation, parameter, written) in _SETTINGS.items():
+        if name in new:
+            context.call("s3", operation, {**bucket, parameter: written(new[name])})
+
+
+class _BucketTagging(Tagging):
+    """S3 takes tags in a member of their own, and lets only CloudFormation itself set its own."""
+
+    def of(self, tags: Any) -> dict[str, Any]:
+        return {"Tagging": {"TagSet": super().of(tags)["Tags"]}}
+
+
+RESOURCES = (
+    ApiResource(
+        type="AWS::S3::Bucket",
+        properties=("BucketName", "Tags", *_SETTINGS),
+        name=("BucketName", 63),
+        lower_name=True,
+        later=("BucketName", *_SETTINGS),
+        creation=Call("CreateBucket", Bucket="{BucketName}"),
+        id="{BucketName}",
+        attributes={"Arn": "arn:aws:s3:::{id}"},
+        configure=_configure,
+        deletion=Call("DeleteBucket", Bucket="{id}"),
+        tagging=_BucketTagging(
+            "s3",
+            "PutBucketTagging",
+            "Bucket",
+            identity="{id}",
+            at_creation=False,
+            takes_own=False,
+        ),
+    ),
+    ApiResource(
+        type="AWS::S3::BucketPolicy",
+        properties=names("Bucket PolicyDocument"),
+        prepare=renamed(PolicyDocument="Policy"),
+        creation=Call("PutBucketPolicy"),
+        id="{Bucket}",
+        change=Call("PutBucketPolicy"),
+        deletion=Call("DeleteBucketPolicy", Bucket="{id}"),
+    ),
+)

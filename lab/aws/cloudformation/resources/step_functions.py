@@ -6,11 +6,12 @@ import json
 import re
 from typing import Any
 
-from lab.aws.cloudformation.coercion import is_true
+from lab.aws.cloudformation.api_resource import ApiResource, Call, names
 from lab.aws.cloudformation.failures import ResourceFailure
-from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
+from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
 from lab.aws.cloudformation.template import load_yaml
 
+_DEFINITION = ("Definition", "DefinitionS3Location", "DefinitionSubstitutions")
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 
@@ -49,67 +50,27 @@ def _definition(context: ResourceContext, properties: Properties) -> str:
     return json.dumps(substitute(document))
 
 
-def _settings(properties: Properties) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    if "LoggingConfiguration" in properties:
-        logging = properties["LoggingConfiguration"]
-        settings["loggingConfiguration"] = {
-            "level": logging.get("Level", "OFF"),
-            "includeExecutionData": is_true(logging.get("IncludeExecutionData")),
-            "destinations": [
-                {
-                    "cloudWatchLogsLogGroup": {
-                        "logGroupArn": item["CloudWatchLogsLogGroup"]["LogGroupArn"]
-                    }
-                }
-                for item in logging.get("Destinations", [])
-            ],
-        }
-    if "TracingConfiguration" in properties:
-        enabled = is_true(properties["TracingConfiguration"].get("Enabled"))
-        settings["tracingConfiguration"] = {"enabled": enabled}
-    return settings
+def _prepare(context: ResourceContext, properties: Properties) -> Properties:
+    settings = {key: value for key, value in properties.items() if key not in _DEFINITION}
+    return {**settings, "Definition": _definition(context, properties)}
 
 
-class StateMachine(ResourceType):
-    """A state machine."""
-
-    type = "AWS::StepFunctions::StateMachine"
-    deletion = ("stepfunctions", "DeleteStateMachine", "stateMachineArn")
-    properties = frozenset(
-        {
-            "Definition",
-            "DefinitionS3Location",
-            "DefinitionSubstitutions",
-            "LoggingConfiguration",
-            "RoleArn",
-            "StateMachineName",
-            "StateMachineType",
-            "Tags",
-            "TracingConfiguration",
-        }
-    )
-
-    def create(self, context: ResourceContext, properties: Properties) -> Created:
-        name = properties.get("StateMachineName") or context.physical_name(80)
-        arn = context.client("stepfunctions").create_state_machine(
-            name=name,
-            definition=_definition(context, properties),
-            roleArn=properties["RoleArn"],
-            type=properties.get("StateMachineType", "STANDARD"),
-            tags=[
-                {"key": key, "value": value}
-                for key, value in context.tags(properties.get("Tags")).items()
-            ],
-            **_settings(properties),
-        )["stateMachineArn"]
-        return Created(arn, {"Arn": arn, "Name": name})
-
-    def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
-        arn = str(context.state.physical_id)
-        context.client("stepfunctions").update_state_machine(
-            stateMachineArn=arn,
-            definition=_definition(context, new),
-            roleArn=new["RoleArn"],
-            **_settings(new),
-        )
+RESOURCES = (
+    ApiResource(
+        type="AWS::StepFunctions::StateMachine",
+        properties=names(
+            "Definition DefinitionS3Location DefinitionSubstitutions LoggingConfiguration RoleArn"
+            " StateMachineName StateMachineType Tags TracingConfiguration"
+        ),
+        name=("StateMachineName", 80),
+        camel=True,
+        later=("StateMachineName", "StateMachineType"),
+        prepare=_prepare,
+        creation=Call("CreateStateMachine", name="{StateMachineName}", type="{StateMachineType}"),
+        id="{stateMachineArn}",
+        attributes={"Arn": "{id}", "Name": "{StateMachineName}"},
+        change=Call("UpdateStateMachine", stateMachineArn="{id}"),
+        deletion=Call("DeleteStateMachine", stateMachineArn="{id}"),
+        tagging=Tagging("stepfunctions", "TagResource", "resourceArn", "tags", ("key", "value")),
+    ),
+)
