@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.responses import ActionResult
 
 from lab.aws.eks.clusters import Clusters
 
 
-def install(clusters: Clusters) -> None:
-    """Make moto's Auto Scaling tell the activities of the clusters' node groups, newest first."""
+def describing(clusters: Clusters) -> Callable[[AutoScalingResponse], ActionResult]:
+    """DescribeScalingActivities of the clusters' node groups, newest first."""
 
     def describe_scaling_activities(self: AutoScalingResponse) -> ActionResult:
         name = self._get_param("AutoScalingGroupName")
@@ -23,4 +25,4 @@ def install(clusters: Clusters) -> None:
         found.sort(key=lambda activity: activity["StartTime"], reverse=True)
         return ActionResult({"Activities": found})
 
-    setattr(AutoScalingResponse, "describe_scaling_activities", describe_scaling_activities)  # noqa: B010
+    return describe_scaling_activities

@@ -55,12 +55,7 @@ def note(response: BaseResponse, role_arn: str, caller: str, answer: Any) -> Non
         _events.append(event)
 
 
-def install() -> None:
-    """Let moto's CloudTrail answer LookupEvents. Safe to call twice."""
-    setattr(CloudTrailResponse, "lookup_events", _lookup_events)  # noqa: B010 - moto lacks it
-
-
-def _lookup_events(response: CloudTrailResponse) -> str:
+def lookup_events(response: CloudTrailResponse) -> str:
     """Events with all attributes, the newest first."""
     wanted: Mapping[str, Any] = json.loads(response.body or "{}")
     attributes = {

@@ -26,7 +26,6 @@ from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.models.utilities import bytesize
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser  # type: ignore[attr-defined]
-from moto.dynamodb.parsing.validators import ActionCountValidator, OverlappingPathsValidator
 from moto.dynamodb.responses import DynamoHandler
 
 _request = threading.Lock()
@@ -36,31 +35,19 @@ _moto_structure = JSONSerializer._serialize_type_structure
 _moto_project = Item.project
 _moto_set = LimitedSizeDict.__setitem__
 #: moto changes only copies of what it parsed. Runs write with a few updates, again and again.
-_parse = functools.lru_cache(maxsize=200)(UpdateExpressionParser.make)
+parse = functools.lru_cache(maxsize=200)(UpdateExpressionParser.make)
 #: moto measures items that may be larger than this; its limit is at 405,000 bytes.
 _SURELY_SMALL = 400_000
 
 
-def install() -> None:
-    """Let requests wait for each other, and shorten how moto projects and answers items."""
-    DynamoDBBackend.transact_write_items = _transact  # type: ignore[method-assign]
-    DynamoHandler.call_action = _one_at_a_time  # type: ignore[method-assign]
-    JSONSerializer._serialize_type_structure = _structure  # type: ignore[method-assign, assignment]
-    Item.project = _project  # type: ignore[method-assign]
-    LimitedSizeDict.__setitem__ = _set  # type: ignore[method-assign]
-    UpdateExpressionParser.make = _parse
-    for validator in (ActionCountValidator, OverlappingPathsValidator):
-        validator.traverse = _check_once
-
-
-def _one_at_a_time(self: DynamoHandler) -> Any:
+def one_at_a_time(self: DynamoHandler) -> Any:
     """Answer a request, up to the text of its response, when the one before has its response."""
     with _request:
         return _moto_action(self)
 
 
-def _transact(self: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
-    """Write all items or none; `install` lets no other request happen meanwhile.
+def transact(self: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
+    """Write all items or none; `one_at_a_time` lets no other request happen meanwhile.
 
     A put leaves the item in whose place it writes as it is. So to undo puts, it is enough to know
     which items there were.
@@ -84,7 +71,7 @@ def _with_the_same_items(self: Table, _: dict[int, Any]) -> Table:
     return made
 
 
-def _structure(
+def structure(
     self: JSONSerializer, serialized: Any, value: Any, shape: StructureShape, key: str
 ) -> None:
     """Write an attribute as it is stored, which is already its form in JSON.
@@ -98,7 +85,7 @@ def _structure(
         _moto_structure(self, serialized, value, shape, key)
 
 
-def _set(self: LimitedSizeDict, key: str, value: Any) -> None:
+def set_attribute(self: LimitedSizeDict, key: str, value: Any) -> None:
     """Write an attribute of an item, and remember how large the item is at most."""
     attributes, size = vars(self).get("measured", (-1, 0))
     if attributes != len(self):
@@ -115,7 +102,7 @@ def _size(value: Any) -> int:
     return int(value.size() if type(value) is DynamoType else bytesize(str(value)))
 
 
-def _project(self: Item, projection_expressions: list[list[str]]) -> Item:
+def project(self: Item, projection_expressions: list[list[str]]) -> Item:
     """Keep the named attributes. moto converts the whole item anew for each name.
 
     moto still projects on parts of attributes.
@@ -128,6 +115,6 @@ def _project(self: Item, projection_expressions: list[list[str]]) -> Item:
     return projected
 
 
-def _check_once(self: Any, expression: Any) -> Any:
+def check_once(self: Any, expression: Any) -> Any:
     """Check the names of a whole update. moto also checks its parts, whose names the whole has."""
     return self.process(expression)

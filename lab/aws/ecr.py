@@ -14,10 +14,11 @@ _CONFIG_TYPE = "application/vnd.docker.container.image.v1+json"
 _LAYER_TYPE = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 _LAYER = b"This layer stands for an image: the lab's nodes run the lab's own image of the tools."
 
+_moto_put_image: Callable[..., Image] = ECRBackend.put_image
 
-def install(publish_image: Callable[[str], None]) -> None:
-    """Let nodes run every image that is pushed from now on, by tag and by digest."""
-    put = _moto_put_image
+
+def publishing(publish_image: Callable[[str], None]) -> Callable[..., Image]:
+    """PutImage that lets nodes run every image that is pushed, by tag and by digest."""
 
     def put_image(
         self: ECRBackend,
@@ -29,7 +30,7 @@ def install(publish_image: Callable[[str], None]) -> None:
     ) -> Image:
         # moto's own digest comes from the layers' names, and is random for a list of images.
         digest = digest or _digest(image_manifest.encode())
-        image = put(
+        image = _moto_put_image(
             self, repository_name, image_manifest, image_tag, image_manifest_mediatype, digest
         )
         uri = self.repositories[repository_name].uri
@@ -37,10 +38,7 @@ def install(publish_image: Callable[[str], None]) -> None:
         publish_image(f"{uri}@{image.get_image_digest()}")
         return image
 
-    ECRBackend.put_image = put_image  # type: ignore[method-assign]
-
-
-_moto_put_image: Callable[..., Image] = ECRBackend.put_image
+    return put_image
 
 
 def push_image(ecr: Any, repository: str, tag: str, architecture: str) -> str:

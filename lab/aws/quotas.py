@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from moto.awslambda import urls
 from moto.awslambda.responses import LambdaResponse
 from moto.servicequotas.exceptions import NoSuchResource
 from moto.servicequotas.models import ServiceQuotasBackend
@@ -89,7 +88,8 @@ _SERVICES = {
     "vpc": "Amazon Virtual Private Cloud (Amazon VPC)",
 }
 
-_account_settings = r"{0}/(?P<api_version>[^/]+)/account-settings/?$"
+#: moto's pattern of the path of GetAccountSettings, which moto lacks.
+ACCOUNT_SETTINGS_PATH = r"{0}/(?P<api_version>[^/]+)/account-settings/?$"
 
 
 def vcpu_quota_code(instance_type: str) -> str | None:
@@ -98,17 +98,7 @@ def vcpu_quota_code(instance_type: str) -> str | None:
     return _CODES.get(family[0]) if family else None
 
 
-def install() -> None:
-    """Add the quotas to moto's backends. Safe to call twice."""
-    ServiceQuotasBackend.get_service_quota = _get_service_quota  # type: ignore[method-assign,assignment]
-    setattr(  # noqa: B010 - moto's responses lack it
-        ServiceQuotasResponse, "get_aws_default_service_quota", _get_aws_default_service_quota
-    )
-    LambdaResponse.get_account_settings = _get_account_settings  # type: ignore[attr-defined]
-    urls.url_paths[_account_settings] = LambdaResponse.dispatch
-
-
-def _get_service_quota(
+def get_service_quota(
     backend: ServiceQuotasBackend, service_code: str, quota_code: str
 ) -> dict[str, Any]:
     """The applied value. AWS has none of a quota of which nobody asked for more.
@@ -122,7 +112,7 @@ def _get_service_quota(
     return _described(backend, service_code, quota_code, found, found.value)
 
 
-def _get_aws_default_service_quota(response: ServiceQuotasResponse) -> str:
+def get_aws_default_service_quota(response: ServiceQuotasResponse) -> str:
     parameters = json.loads(response.body)
     service, code = parameters.get("ServiceCode"), parameters.get("QuotaCode")
     found = QUOTAS.get((service, code))
@@ -148,7 +138,7 @@ def _described(
     }
 
 
-def _get_account_settings(response: LambdaResponse) -> str:
+def get_account_settings(response: LambdaResponse) -> str:
     limit = {
         "TotalCodeSize": 75 * 2**30,
         "CodeSizeUnzipped": 250 * 2**20,

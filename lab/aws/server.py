@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import logging
@@ -16,11 +15,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from flask import Flask
-from moto import backends
-from moto.core import responses as moto_responses
 from moto.core.config import default_user_config
 from moto.core.responses import BaseResponse
-from moto.core.utils import convert_to_flask_response, method_names_from_class
+from moto.core.utils import convert_to_flask_response
 from moto.moto_server.utilities import RegexConverter
 from moto.moto_server.werkzeug_app import (
     HTTP_METHODS,
@@ -31,20 +28,10 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from lab.aws import (
-    auto_scaling,
-    cloud_trail,
-    dynamodb,
-    ecr,
-    free_tier,
-    quotas,
-    server_memory,
-)
+from lab.aws import free_tier, moto_patches, server_memory
 from lab.aws.account import REGION
 from lab.aws.api_errors import ApiError
-from lab.aws.authorization import authorizer as authorization
 from lab.aws.authorization.authorizer import Authorizer
-from lab.aws.awslambda import api as lambda_api
 from lab.aws.awslambda.archives import Archives
 from lab.aws.awslambda.runtime import LambdaRuntime
 from lab.aws.clients import ClientFactory
@@ -56,17 +43,6 @@ from lab.aws.cloudformation.resources.custom_resources import CustomResourceResp
 from lab.aws.cloudformation.stacks import Stacks
 from lab.aws.codebuild.api import CodeBuildResponse
 from lab.aws.codebuild.builds import CodeBuild
-from lab.aws.ec2 import (
-    capacity_reservations,
-    dependencies,
-    launch_templates,
-    limits,
-    placement_groups,
-    run_instances,
-    terminations,
-    topology,
-)
-from lab.aws.eks import control_plane_logs
 from lab.aws.eks.api import EksResponse
 from lab.aws.eks.clusters import Clusters
 from lab.aws.eks.control_planes import ControlPlanes
@@ -75,15 +51,9 @@ from lab.aws.eks.karpenter import Karpenter
 from lab.aws.eks.node_groups import NodeGroups
 from lab.aws.eks.token_review import review
 from lab.aws.event_bridge import EventRouter
-from lab.aws.iam import roles
 from lab.aws.iam.identity import ADMIN_CREDENTIALS, create_admin
 from lab.aws.request_log import Application, RequestLog, StartResponse
-from lab.aws.s3 import authorization as s3_authorization
-from lab.aws.s3 import bucket_policies
-from lab.aws.scheduler import schedules
 from lab.aws.scheduler.schedules import Schedules
-from lab.aws.step_functions import api as step_functions_api
-from lab.aws.step_functions import executions, interpreter, nested_executions, task_clients
 from lab.errors import LabError
 from lab.faults import functions as function_faults
 from lab.faults.apis import ApiFaults
@@ -147,10 +117,6 @@ def serve(
     """
     state_directory.mkdir(parents=True, exist_ok=True)
     server_memory.prepare()
-    # At each request moto lists its modules' directory, and the methods of the class that answers.
-    modules = tuple(backends.list_of_moto_modules())
-    backends.list_of_moto_modules = lambda: modules
-    moto_responses.method_names_from_class = functools.cache(method_names_from_class)  # type: ignore[attr-defined]
     default_user_config["lambda"]["use_docker"] = False
     default_user_config["stepfunctions"]["execute_state_machine"] = True
     default_user_config["iam"]["load_aws_managed_policies"] = True
@@ -171,32 +137,21 @@ def serve(
         authorizer=authorizer,
     )
     router = EventRouter(runtime)
-    schedules.install()
-    dynamodb.install()
-    roles.install()
-    control_plane_logs.install()
-    auto_scaling.install(clusters)
-    quotas.install()
-    bucket_policies.install()
-    cloud_trail.install()
-    capacity_reservations.install()
-    limits.install()
-    dependencies.install()
-    placement_groups.install()
-    topology.install()
-    launch_templates.install()
-    run_instances.install()
-    ecr.install(infrastructure.publish_image)
-    lambda_api.install(runtime, archives)
-    executions.install(router)
-    interpreter.install(authorizer)
-    nested_executions.install()
-    task_clients.install(endpoint_url)
-    step_functions_api.install(authorizer)
-    authorization.install(authorizer)
-    s3_authorization.install(authorizer)
+    node_groups = NodeGroups(clusters, clients, infrastructure)
+    moto_patches.apply(
+        moto_patches.of_region(
+            endpoint_url=endpoint_url,
+            clusters=clusters,
+            authorizer=authorizer,
+            archives=archives,
+            runtime=runtime,
+            router=router,
+            publish_image=infrastructure.publish_image,
+            replace_nodes=node_groups.replace,
+        )
+    )
     responses = CustomResourceResponses(endpoint_url)
-    apis = _apis(clients, stacks, clusters, runtime, responses, infrastructure)
+    apis = _apis(clients, stacks, clusters, runtime, responses, infrastructure, node_groups)
     dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
     own_hosts = (free_tier.NAME, free_tier.HOSTS)
     dispatcher.backend_url_patterns = [own_hosts, *dispatcher.backend_url_patterns]
@@ -252,6 +207,7 @@ def _apis(
     runtime: LambdaRuntime,
     responses: CustomResourceResponses,
     infrastructure: Infrastructure,
+    node_groups: NodeGroups,
 ) -> dict[str, Callable[[], BaseResponse]]:
     """The lab's own APIs, by moto's name; each entry makes the object that answers a request."""
     engine = Engine(
@@ -261,8 +217,6 @@ def _apis(
     )
     change_sets = ChangeSets(engine, stacks, clients)
     control_planes = ControlPlanes(clusters, clients, infrastructure)
-    node_groups = NodeGroups(clusters, clients, infrastructure)
-    terminations.install(node_groups.replace)
     builds = CodeBuild(clients.endpoint_url)
     return {
         "cloudformation": lambda: CloudFormationResponse(

@@ -17,7 +17,7 @@ from rackrate_cli.diagnosis import cluster, parts, quotas, runs
 from rackrate_cli.stack import Stack, session_of_environment
 
 from lab.aws import quotas as lab_quotas
-from lab.aws.ec2 import capacity_reservations, placement_groups
+from lab.aws.moto_patches import CAPACITY_RESERVATIONS, PLACEMENT_GROUPS, QUOTAS, apply
 from rackrate_text.quotas import STANDARD
 from tests.lab_aws.region import group_of_another_account
 
@@ -166,8 +166,7 @@ def test_a_cluster_that_exists_has_no_node_groups_of_ours(account: Stack) -> Non
 def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
     account: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    capacity_reservations.install()
-    lab_quotas.install()
+    apply((*CAPACITY_RESERVATIONS, *QUOTAS))
     [check] = quotas.vcpus(account)
     assert check.state == "ok", check.found
     assert "of 4096 vCPUs are in use; the stack has 4 nodes in both arms x 2 vCPUs" in check.found
@@ -195,7 +194,7 @@ def test_a_placement_group_is_judged_by_its_state_and_the_room_in_it() -> None:
 
 
 def test_the_placement_group_is_found_by_name_id_or_the_tag_of_the_stack(account: Stack) -> None:
-    placement_groups.install()
+    apply(PLACEMENT_GROUPS)
     ec2, theirs = client("ec2"), group_of_another_account()
     name = f"ours-{uuid4().hex}"
     ours = ec2.create_placement_group(GroupName=name, Strategy="cluster")["PlacementGroup"]

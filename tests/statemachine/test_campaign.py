@@ -16,7 +16,7 @@ import yaml
 from moto import mock_aws
 from moto.awslambda_simple.models import LambdaSimpleBackend
 
-from lab.aws.step_functions import nested_executions
+from lab.aws import moto_patches
 from rackrate.plan.campaign_estimate import MOST_SECONDS
 from rackrate.stages.take_lease import PATIENCE_SECONDS
 from tests.statemachine.definition import CAMPAIGN, definition, placeholders
@@ -91,7 +91,7 @@ class Functions(ScriptedFunctions):
 @pytest.fixture(scope="module")
 def machine():
     """The campaigns' state machine, beside one of runs."""
-    nested_executions.install()
+    moto_patches.apply(moto_patches.NESTED_EXECUTIONS)
     config = {"stepfunctions": {"execute_state_machine": True}, "lambda": {"use_docker": False}}
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=config):
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

@@ -27,6 +27,7 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
+from lab.aws import moto_patches
 from lab.aws.step_functions import interpreter
 from rackrate.errors import GIVING_UP
 from tests.statemachine.definition import definition, placeholders
@@ -195,7 +196,7 @@ def machines():
         _read_once(patch)
         _count_redrives(patch)
         # moto itself never fails a Map Run.
-        patch.setattr(DistributedItemProcessorWorker, "_eval_pool", interpreter._eval_pool)
+        patch.setattr(DistributedItemProcessorWorker, "_eval_pool", interpreter.eval_pool)
         role = boto3.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=TRUST)
         arns = create_functions(role["Role"]["Arn"], placeholders())
         boto3.client("s3").create_bucket(Bucket=BUCKET)
@@ -256,7 +257,7 @@ def _read_once(patch):
     It would read the definition for each execution, a path for each state and make a client for
     each task, which is most of the time of an execution.
     """
-    for owner, attribute, replacement in interpreter.READ_ONCE:
+    for owner, attribute, replacement in moto_patches.READ_ONCE:
         patch.setattr(owner, attribute, replacement)
     for module in (lambda_eval_utils, resource_eval_s3):
         made = module.boto_client_for

@@ -12,7 +12,6 @@ from moto.core.base_backend import BaseBackend
 from moto.s3 import urls as s3_urls
 from moto.s3.models import S3Backend
 
-from lab.aws import dynamodb as quick_dynamodb
 from rackrate.executions.store import Store
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.given import Given
@@ -24,7 +23,10 @@ from tests.unit.stages.runs import States
 @pytest.fixture(scope="session")
 def aws():
     """One emulated Region for all tests, because making its clients is slow."""
-    quick_dynamodb.install()
+    # Imported here, because it takes a second, and most tests need no AWS.
+    from lab.aws import moto_patches
+
+    moto_patches.apply(moto_patches.DYNAMODB)
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         # moto makes a service's addresses anew for each call, and S3's by loading their module
         # again, twice. They depend on environment variables that no test sets.

@@ -261,15 +261,15 @@ def _function_of(role_arn: str, caller: str) -> dict[str, list[str]]:
     return {"lambda:sourcefunctionarn": [arn("lambda", f"function:{name}")]}
 
 
-# -- replacing moto's code
+# -- answering requests
 
 
 _moto_call_action: Callable[[BaseResponse], Any] = BaseResponse.call_action
 _CODES = {"ec2": "UnauthorizedOperation"}
 
 
-def install(authorizer: Authorizer) -> None:
-    """Make moto check every request to any service but S3."""
+def authorizing(authorizer: Authorizer) -> Callable[[BaseResponse], Any]:
+    """Answers a request to any service but S3, if its caller may make it."""
 
     def call_action(self: BaseResponse) -> Any:
         refusal = authorizer.authorize(self)
@@ -281,7 +281,7 @@ def install(authorizer: Authorizer) -> None:
             authorizer.forget_policies()
         return answer
 
-    BaseResponse.call_action = call_action  # type: ignore[method-assign]
+    return call_action
 
 
 def _refused(response: BaseResponse, message: str) -> Any:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from moto.awslambda import models
 from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda_simple.models import LambdaSimpleBackend
 
@@ -16,8 +15,15 @@ from lab.aws.awslambda.runtime import LambdaRuntime
 _LOG_TAIL_BYTES = 4096
 
 
-def install(runtime: LambdaRuntime, archives: Archives) -> None:
-    """Make moto's Lambda API use the runtime."""
+_moto_init = LambdaFunction.__init__
+_moto_update_configuration = LambdaFunction.update_configuration
+_moto_get_configuration = LambdaFunction.get_configuration
+_moto_set_function_code = LambdaFunction._set_function_code
+_moto_delete_function = LambdaBackend.delete_function
+
+
+def invoking(runtime: LambdaRuntime) -> Callable[..., bytes]:
+    """Invoke, by the runtime."""
 
     def invoke(
         self: LambdaSimpleBackend,
@@ -44,35 +50,57 @@ def install(runtime: LambdaRuntime, archives: Archives) -> None:
             response_headers["x-amz-function-error"] = "Unhandled"
         return outcome.payload
 
-    create, configure = _moto_init, _moto_update_configuration
+    return invoke
+
+
+def creating(runtime: LambdaRuntime) -> Callable[..., None]:
+    """A new function, whose role may use its network."""
 
     def init(self: LambdaFunction, *args: Any, **kwargs: Any) -> None:
         spec = kwargs["spec"] if "spec" in kwargs else args[1]
         runtime.check_network(spec["Role"], spec)
-        create(self, *args, **kwargs)
+        _moto_init(self, *args, **kwargs)
         _keep_logging(self, spec)
+
+    return init
+
+
+def updating(runtime: LambdaRuntime) -> Callable[..., dict[str, Any]]:
+    """A function's new configuration, if its role may use its network."""
 
     def update_configuration(
         self: LambdaFunction, config_updates: dict[str, Any]
     ) -> dict[str, Any]:
         runtime.check_network(config_updates.get("Role", self.role), config_updates)
         _keep_logging(self, config_updates)
-        return configure(self, config_updates)
+        return _moto_update_configuration(self, config_updates)
 
-    def get_configuration(self: LambdaFunction, on_create: bool = False) -> dict[str, Any]:
-        told = _moto_get_configuration(self, on_create)
-        told["LoggingConfig"] = {
-            "LogFormat": "Text",
-            **self.logging_config,  # type: ignore[attr-defined]
-            "LogGroup": self.logs_group_name,
-        }
-        return told
+    return update_configuration
 
-    set_code = _moto_set_function_code
+
+def get_configuration(self: LambdaFunction, on_create: bool = False) -> dict[str, Any]:
+    """A function's configuration, with its log settings."""
+    configuration = _moto_get_configuration(self, on_create)
+    configuration["LoggingConfig"] = {
+        "LogFormat": "Text",
+        **self.logging_config,  # type: ignore[attr-defined]
+        "LogGroup": self.logs_group_name,
+    }
+    return configuration
+
+
+def storing(archives: Archives) -> Callable[[LambdaFunction, dict[str, Any]], None]:
+    """A function's new code, which is unpacked before a worker needs it."""
 
     def set_function_code(self: LambdaFunction, updated_spec: dict[str, Any]) -> None:
-        set_code(self, updated_spec)
+        _moto_set_function_code(self, updated_spec)
         archives.keep(self)
+
+    return set_function_code
+
+
+def deleting(runtime: LambdaRuntime) -> Callable[..., None]:
+    """DeleteFunction, which also ends the function's workers."""
 
     def delete_function(
         self: LambdaBackend, function_name: str, qualifier: str | None = None
@@ -81,17 +109,7 @@ def install(runtime: LambdaRuntime, archives: Archives) -> None:
         if qualifier is None:
             runtime.forget(function_name)
 
-    replacements: list[tuple[type, str, Any]] = [
-        (LambdaSimpleBackend, "invoke", invoke),
-        (LambdaFunction, "__init__", init),
-        (LambdaFunction, "update_configuration", update_configuration),
-        (LambdaFunction, "get_configuration", get_configuration),
-        (LambdaFunction, "_set_function_code", set_function_code),
-        (LambdaBackend, "delete_function", delete_function),
-    ]
-    for owner, name, method in replacements:
-        setattr(owner, name, method)
-    models._s3_content = archives.of_object
+    return delete_function
 
 
 def _keep_logging(function: LambdaFunction, spec: Mapping[str, Any]) -> None:
@@ -101,10 +119,3 @@ def _keep_logging(function: LambdaFunction, spec: Mapping[str, Any]) -> None:
         function.logs_group_name = logging_config["LogGroup"]
     if logging_config or not hasattr(function, "logging_config"):
         function.logging_config = logging_config  # type: ignore[attr-defined]
-
-
-_moto_init = LambdaFunction.__init__
-_moto_update_configuration = LambdaFunction.update_configuration
-_moto_get_configuration = LambdaFunction.get_configuration
-_moto_set_function_code = LambdaFunction._set_function_code
-_moto_delete_function = LambdaBackend.delete_function

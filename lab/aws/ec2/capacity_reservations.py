@@ -190,7 +190,7 @@ def _check_target(reservation: CapacityReservation, wanted: Mapping[str, tuple[s
             )
 
 
-def _create(self: EC2Response) -> ActionResult:
+def create(self: EC2Response) -> ActionResult:
     instance_type = self._get_param("InstanceType")
     count = int(self._get_param("InstanceCount") or 0)
     zone = self._get_param("AvailabilityZone")
@@ -230,7 +230,7 @@ def _create(self: EC2Response) -> ActionResult:
     return ActionResult({"CapacityReservation": reservation.describe(0)})
 
 
-def _describe(self: EC2Response) -> ActionResult:
+def describe(self: EC2Response) -> ActionResult:
     ids = self._get_param("CapacityReservationIds", [])
     found = [RESERVATIONS.get(identity) for identity in ids] or RESERVATIONS.all()
     described = [one.describe(_used(self.ec2_backend, one.id)) for one in found]
@@ -248,7 +248,7 @@ def _describe(self: EC2Response) -> ActionResult:
     return ActionResult({"CapacityReservations": described})
 
 
-def _cancel(self: EC2Response) -> ActionResult:
+def cancel(self: EC2Response) -> ActionResult:
     reservation = RESERVATIONS.get(self._get_param("CapacityReservationId"))
     if reservation.state != "active":
         raise EC2ClientError(
@@ -259,14 +259,3 @@ def _cancel(self: EC2Response) -> ActionResult:
     # Instances that run in the reservation keep running.
     reservation.state = "cancelled"
     return ActionResult({"Return": True})
-
-
-def install() -> None:
-    """Add capacity reservations to moto's EC2."""
-    additions: dict[str, Any] = {
-        "create_capacity_reservation": _create,
-        "describe_capacity_reservations": _describe,
-        "cancel_capacity_reservation": _cancel,
-    }
-    for name, method in additions.items():
-        setattr(EC2Response, name, method)

@@ -14,32 +14,21 @@ from typing import Any
 from moto.ec2.exceptions import DependencyViolationError
 from moto.ec2.models import EC2Backend
 
-from lab.aws.ec2.limits import check_before
-
 #: How long EC2 takes to delete an interface endpoint.
 ENDPOINT_SECONDS = 1.0
-
-
-def install() -> None:
-    """Make moto's EC2 keep what is in use. Safe to call twice."""
-    check_before("delete_subnet", _check_subnet)
-    check_before("delete_security_group", _check_security_group)
-    check_before("delete_vpc", _check_vpc)
-    check_before("delete_nat_gateway", _release_interface)
-    setattr(EC2Backend, "delete_vpc_endpoints", _delete_endpoints)  # noqa: B010
 
 
 _moto_delete_endpoints = EC2Backend.delete_vpc_endpoints
 
 
-def _check_subnet(backend: EC2Backend, subnet_id: str) -> None:
+def check_subnet(backend: EC2Backend, subnet_id: str) -> None:
     if any(interface.subnet.id == subnet_id for interface in list(backend.enis.values())):
         raise DependencyViolationError(
             f"The subnet '{subnet_id}' has dependencies and cannot be deleted."
         )
 
 
-def _check_security_group(
+def check_security_group(
     backend: EC2Backend, name: str | None = None, group_id: str | None = None
 ) -> None:
     holders = [
@@ -56,19 +45,19 @@ def _check_security_group(
         raise DependencyViolationError(f"resource {group_id} has a dependent object")
 
 
-def _check_vpc(backend: EC2Backend, vpc_id: str) -> None:
+def check_vpc(backend: EC2Backend, vpc_id: str) -> None:
     if any(group.name != "default" for group in list(backend.groups[vpc_id].values())):
         raise DependencyViolationError(
             f"The vpc '{vpc_id}' has dependencies and cannot be deleted."
         )
 
 
-def _release_interface(backend: EC2Backend, nat_gateway_id: str) -> None:
+def release_interface(backend: EC2Backend, nat_gateway_id: str) -> None:
     """Delete the network interface of a NAT gateway, which moto keeps."""
     backend.enis.pop(backend.nat_gateways[nat_gateway_id]._eni.id, None)
 
 
-def _delete_endpoints(self: EC2Backend, vpce_ids: list[str] | None = None) -> None:
+def delete_endpoints(self: EC2Backend, vpce_ids: list[str] | None = None) -> None:
     for identity in vpce_ids or []:
         endpoint = self.vpc_end_points.get(identity)
         if endpoint and str(endpoint.vpc_endpoint_type).lower() == "interface":

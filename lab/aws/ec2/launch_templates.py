@@ -10,18 +10,6 @@ from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateVersi
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.launch_templates import LaunchTemplates
 
-
-def install() -> None:
-    """Let moto's launch templates have versions of others, and lose some."""
-    for name, function in (
-        ("create_launch_template_version", _create),
-        ("delete_launch_template_versions", _delete),
-    ):
-        setattr(EC2Response, name, function)
-    for name, method in (("create_version", _number), ("get_version", _find)):
-        setattr(LaunchTemplate, name, method)
-
-
 #: An attribute of a launch template: the number of the newest version that it ever had.
 _LAST = "rackrate_last_number"
 _moto_create = LaunchTemplates.create_launch_template_version
@@ -39,7 +27,7 @@ def _template(self: EC2Response) -> LaunchTemplate:
     return found
 
 
-def _create(self: EC2Response) -> ActionResult:
+def create(self: EC2Response) -> ActionResult:
     """Take what the request does not give from the source version, if it names one."""
     source = self._get_param("SourceVersion")
     result: ActionResult = _moto_create(self)
@@ -50,7 +38,7 @@ def _create(self: EC2Response) -> ActionResult:
     return result
 
 
-def _delete(self: EC2Response) -> ActionResult:
+def delete(self: EC2Response) -> ActionResult:
     """Delete versions; EC2 does not delete the default one, and never uses a number again."""
     template = _template(self)
     found = [template.get_version(number) for number in self._get_param("Versions", [])]
@@ -70,14 +58,14 @@ def _delete(self: EC2Response) -> ActionResult:
     return ActionResult({"SuccessfullyDeletedLaunchTemplateVersions": told})
 
 
-def _number(self: LaunchTemplate, data: dict[str, Any], description: str) -> LaunchTemplateVersion:
+def number(self: LaunchTemplate, data: dict[str, Any], description: str) -> LaunchTemplateVersion:
     version = _moto_number(self, data, description)
     version.number = vars(self).get(_LAST, 0) + 1
     vars(self)[_LAST] = version.number
     return version
 
 
-def _find(self: LaunchTemplate, num: Any) -> LaunchTemplateVersion:
+def find(self: LaunchTemplate, num: Any) -> LaunchTemplateVersion:
     for version in self.versions:
         if str(version.number) == str(num):
             return version

@@ -8,8 +8,6 @@ compute capacity with EC2 On-Demand Capacity Reservations").
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 from moto.ec2.exceptions import EC2ClientError
@@ -21,39 +19,19 @@ from lab.aws.ec2.capacity_reservations import RESERVATIONS
 _COUNTED = frozenset({"pending", "running"})
 
 
-def install() -> None:
-    """Make moto's EC2 honour the quotas. Safe to call twice."""
-    check_before("create_vpc", _check_vpcs)
-    check_before("allocate_address", _check_addresses)
-    check_before("create_nat_gateway", _check_nat_gateways)
-
-
-def check_before(name: str, check: Callable[..., None]) -> None:
-    """Let a method of moto's EC2 run a check with its arguments first. Safe to call twice."""
-    method = getattr(EC2Backend, name)
-    method = getattr(method, "__wrapped__", method)
-
-    @functools.wraps(method)
-    def checked(backend: EC2Backend, *arguments: Any, **named: Any) -> Any:
-        check(backend, *arguments, **named)
-        return method(backend, *arguments, **named)
-
-    setattr(EC2Backend, name, checked)
-
-
-def _check_vpcs(backend: EC2Backend, *_: Any, **__: Any) -> None:
+def check_vpcs(backend: EC2Backend, *_: Any, **__: Any) -> None:
     if len(backend.vpcs) >= quotas.QUOTAS[quotas.VPCS].value:
         raise EC2ClientError("VpcLimitExceeded", "The maximum number of VPCs has been reached.")
 
 
-def _check_addresses(backend: EC2Backend, *_: Any, **__: Any) -> None:
+def check_addresses(backend: EC2Backend, *_: Any, **__: Any) -> None:
     if len(backend.addresses) >= quotas.QUOTAS[quotas.ELASTIC_ADDRESSES].value:
         raise EC2ClientError(
             "AddressLimitExceeded", "The maximum number of addresses has been reached."
         )
 
 
-def _check_nat_gateways(backend: EC2Backend, subnet_id: str, *_: Any, **__: Any) -> None:
+def check_nat_gateways(backend: EC2Backend, subnet_id: str, *_: Any, **__: Any) -> None:
     zone = backend.get_subnet(subnet_id).availability_zone
     there = sum(
         gateway.state in ("pending", "available", "deleting")

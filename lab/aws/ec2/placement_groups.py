@@ -168,7 +168,7 @@ def instances_of(backend: Any, group: PlacementGroup) -> list[Any]:
     ]
 
 
-def _create_placement_group(self: EC2Response) -> ActionResult:
+def create_placement_group(self: EC2Response) -> ActionResult:
     name = self._get_param("GroupName")
     if not name:
         raise EC2ClientError("MissingParameter", "The request must contain GroupName.")
@@ -187,7 +187,7 @@ def _create_placement_group(self: EC2Response) -> ActionResult:
     return ActionResult({"PlacementGroup": group.describe()})
 
 
-def _describe_placement_groups(self: EC2Response) -> ActionResult:
+def describe_placement_groups(self: EC2Response) -> ActionResult:
     names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
     account = self.current_account
     groups = GROUPS.of(account)
@@ -214,7 +214,7 @@ def _filter_value(group: PlacementGroup, name: str) -> str | None:
     return values[name]
 
 
-def _delete_placement_group(self: EC2Response) -> EmptyResult:
+def delete_placement_group(self: EC2Response) -> EmptyResult:
     group = GROUPS.find(self.current_account, name=self._get_param("GroupName"))
     if instances_of(self.ec2_backend, group):
         raise EC2ClientError(
@@ -229,14 +229,3 @@ def _delete_placement_group(self: EC2Response) -> EmptyResult:
         )
     GROUPS.delete(group)
     return EmptyResult()
-
-
-def install() -> None:
-    """Add placement groups to moto's EC2."""
-    additions: dict[str, Any] = {
-        "create_placement_group": _create_placement_group,
-        "describe_placement_groups": _describe_placement_groups,
-        "delete_placement_group": _delete_placement_group,
-    }
-    for name, method in additions.items():
-        setattr(EC2Response, name, method)

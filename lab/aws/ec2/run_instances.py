@@ -8,7 +8,7 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
-from moto.ec2.models.elastic_network_interfaces import Attachment, NetworkInterface
+from moto.ec2.models.elastic_network_interfaces import Attachment
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.instances import InstanceResponse
 
@@ -26,12 +26,6 @@ _PRECISION_TIME = re.compile(
 )
 
 
-def install() -> None:
-    """Make moto's RunInstances check placement and capacity, and keep ENA Express."""
-    setattr(EC2Response, "run_instances", _run_instances)  # noqa: B010 - InstanceResponse has it
-    setattr(NetworkInterface, "attachment", property(_attachment))  # noqa: B010 - it is a property
-
-
 _moto_run_instances = InstanceResponse.run_instances
 
 
@@ -39,7 +33,7 @@ _moto_run_instances = InstanceResponse.run_instances
 _launching = threading.Lock()
 
 
-def _run_instances(self: EC2Response) -> ActionResult:
+def run_instances(self: EC2Response) -> ActionResult:
     """Run moto's RunInstances; check and keep placement, interfaces and reserved capacity."""
     placement = self._get_param("Placement", {}) or {}
     if placement.get("GroupName") and placement.get("GroupId"):
@@ -184,7 +178,7 @@ def _note_interfaces(instance: Any, interfaces: list[dict[str, Any]]) -> None:
         interface.private_ip_addresses += asked.get(index, {}).get("PrivateIpAddresses", [])
 
 
-def _attachment(interface: Any) -> Attachment | None:
+def attachment(interface: Any) -> Attachment | None:
     """An interface's attachment with its use of ENA Express, as DescribeInstances tells it."""
     if not interface.attachment_id:
         return None

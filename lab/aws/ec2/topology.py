@@ -20,7 +20,7 @@ _MOST_INSTANCES = 100
 _TYPES = re.compile(r"^(g6e|g7e|hpc\w+|p3dn|p[4-6]\w*|trn\w+)\.")
 
 
-def _describe_instance_topology(self: EC2Response) -> ActionResult:
+def describe_instance_topology(self: EC2Response) -> ActionResult:
     ids = self._get_param("InstanceIds", []) or []
     if len(ids) > _MOST_INSTANCES:
         raise EC2ClientError(
@@ -58,8 +58,3 @@ def _topology(instance: Any) -> dict[str, Any]:
 
 def _node(*path: str) -> str:
     return f"nn-{hashlib.sha256('/'.join(path).encode()).hexdigest()[:17]}"
-
-
-def install() -> None:
-    """Add instance topology to moto's EC2."""
-    setattr(EC2Response, "describe_instance_topology", _describe_instance_topology)  # noqa: B010

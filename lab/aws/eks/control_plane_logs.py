@@ -20,11 +20,6 @@ _moto_delete = LogsBackend.delete_log_group
 _late: set[str] = set()
 
 
-def install() -> None:
-    """Deliver last lines when a group is deleted."""
-    LogsBackend.delete_log_group = _delete_log_group  # type: ignore[method-assign]
-
-
 def begin(cluster: Mapping[str, Any]) -> None:
     """Write the first lines of a cluster, given as DescribeCluster shows it."""
     if _has_logs(cluster):
@@ -51,7 +46,7 @@ def _write(group: str) -> None:
         logs.create_log_group(group, {})
 
 
-def _delete_log_group(self: LogsBackend, log_group_name: str) -> None:
+def delete_log_group(self: LogsBackend, log_group_name: str) -> None:
     _moto_delete(self, log_group_name)
     if log_group_name in _late:
         _late.discard(log_group_name)

@@ -5,7 +5,7 @@ S3 does not share the code of moto's other services, and its actions have names 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -33,15 +33,15 @@ _SUBRESOURCES = {
 _OF_S3 = {"kms:viaservice": [f"s3.{REGION}.amazonaws.com"], "kms:calleraccount": [ACCOUNT_ID]}
 
 
-def install(authorizer: Authorizer) -> None:
-    """Make moto check every request to S3."""
+def authorizing(authorizer: Authorizer) -> Callable[..., None]:
+    """Checks every request to S3."""
 
     def authorize(
         self: S3Response, bucket_name: str | None = None, key_name: str | None = None
     ) -> None:
         _authorize(authorizer, self, bucket_name, key_name)
 
-    setattr(S3Response, "_authenticate_and_authorize_s3_action", authorize)  # noqa: B010
+    return authorize
 
 
 def _authorize(

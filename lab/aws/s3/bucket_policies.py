@@ -20,12 +20,7 @@ _CONTEXT = {"aws:securetransport": ["true"]}
 _ABSENT = "aws:sourceaccount"
 
 
-def install() -> None:
-    """Make moto evaluate the conditions of bucket policies."""
-    FakeBucket.get_permission = _get_permission  # type: ignore[method-assign,assignment]
-
-
-def _get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
+def get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
     if bucket.policy is None:
         return PermissionResult.NEUTRAL
     policy = json.loads(bucket.policy.decode())

@@ -177,18 +177,11 @@ def _may_be_assumed(role_arn: str, request: Mapping[str, Any]) -> bool:
     )
 
 
-def _create_schedule(self: EventBridgeSchedulerBackend, **request: Any) -> Schedule:
+def create_schedule(self: EventBridgeSchedulerBackend, **request: Any) -> Schedule:
     _check(request)
     return _moto_create(self, **request)
 
 
-def _update_schedule(self: EventBridgeSchedulerBackend, **request: Any) -> Schedule:
+def update_schedule(self: EventBridgeSchedulerBackend, **request: Any) -> Schedule:
     _check(request)
     return _moto_update(self, **request | {"state": request.get("state") or "ENABLED"})
-
-
-def install() -> None:
-    """Make moto refuse what EventBridge Scheduler refuses."""
-    replacements = {"create_schedule": _create_schedule, "update_schedule": _update_schedule}
-    for name, method in replacements.items():
-        setattr(EventBridgeSchedulerBackend, name, method)

@@ -30,7 +30,7 @@ _moto_create = StepFunctionResponse.create_state_machine
 _moto_update = StepFunctionResponse.update_state_machine
 
 
-def _creating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionResult]:
+def creating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionResult]:
     def create_state_machine(self: StepFunctionResponse) -> ActionResult:
         definition = self._get_param("definition")
         _check_definition(definition)
@@ -40,7 +40,7 @@ def _creating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], Action
     return create_state_machine
 
 
-def _updating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionResult]:
+def updating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionResult]:
     def update_state_machine(self: StepFunctionResponse) -> ActionResult:
         definition = self._get_param("definition")
         if definition is not None:
@@ -107,7 +107,7 @@ def _missing_targets(machine: dict[str, Any], path: str) -> Iterator[str]:
             yield f"Missing 'Next' target: {target} at {where}"
 
 
-def _start_execution(self: StepFunctionResponse) -> ActionResult:
+def start_execution(self: StepFunctionResponse) -> ActionResult:
     name = self._get_param("name") or str(uuid.uuid4())
     if len(name) > _MAX_NAME or _BAD_NAME.search(name):
         raise ApiError("InvalidName", f"Invalid Name: '{name}'")
@@ -126,7 +126,7 @@ def _start_execution(self: StepFunctionResponse) -> ActionResult:
     )
 
 
-def _stop_execution(self: StepFunctionResponse) -> ActionResult:
+def stop_execution(self: StepFunctionResponse) -> ActionResult:
     arn, why = self._get_param("executionArn"), [self._get_param(n) for n in ("error", "cause")]
     for run in map_runs(self.stepfunction_backend):
         for child in children_of(run):
@@ -137,7 +137,7 @@ def _stop_execution(self: StepFunctionResponse) -> ActionResult:
     return ActionResult({"stopDate": execution.stop_date})
 
 
-def _redrive_execution(self: StepFunctionResponse) -> ActionResult:
+def redrive_execution(self: StepFunctionResponse) -> ActionResult:
     execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
     if (reason := execution.not_redrivable) is not None:
         raise ApiError("ExecutionNotRedrivable", f"{reason}: {execution.exec_arn}")
@@ -145,7 +145,7 @@ def _redrive_execution(self: StepFunctionResponse) -> ActionResult:
     return ActionResult({"redriveDate": execution.redrive_date})
 
 
-def _send_task_failure(self: StepFunctionResponse) -> ActionResult:
+def send_task_failure(self: StepFunctionResponse) -> ActionResult:
     # moto loses the cause.
     backend: Any = self.stepfunction_backend
     backend.send_task_failure(
@@ -154,7 +154,7 @@ def _send_task_failure(self: StepFunctionResponse) -> ActionResult:
     return ActionResult({})
 
 
-def _describe_execution(self: StepFunctionResponse) -> ActionResult:
+def describe_execution(self: StepFunctionResponse) -> ActionResult:
     execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
     return ActionResult(
         {
@@ -190,7 +190,7 @@ def _summary(execution: Any) -> dict[str, Any]:
     }
 
 
-def _list_executions(self: StepFunctionResponse) -> ActionResult:
+def list_executions(self: StepFunctionResponse) -> ActionResult:
     status = self._get_param("statusFilter")
     if (map_run := self._get_param("mapRunArn")) is not None:
         children = [
@@ -224,7 +224,7 @@ def _events_of(backend: Any, arn: str) -> list[Any]:
     return list(worker.env.event_manager.get_event_history())
 
 
-def _get_execution_history(self: StepFunctionResponse) -> ActionResult:
+def get_execution_history(self: StepFunctionResponse) -> ActionResult:
     events = _events_of(self.stepfunction_backend, self._get_param("executionArn"))
     if self._get_param("reverseOrder"):
         events.reverse()
@@ -233,20 +233,3 @@ def _get_execution_history(self: StepFunctionResponse) -> ActionResult:
     return ActionResult(
         {"events": events[start:end], "nextToken": str(end) if end < len(events) else None}
     )
-
-
-def install(authorizer: Authorizer) -> None:
-    """Make moto's API answer as AWS's does."""
-    replacements: dict[str, Any] = {
-        "create_state_machine": _creating(authorizer),
-        "update_state_machine": _updating(authorizer),
-        "start_execution": _start_execution,
-        "stop_execution": _stop_execution,
-        "redrive_execution": _redrive_execution,
-        "send_task_failure": _send_task_failure,
-        "describe_execution": _describe_execution,
-        "list_executions": _list_executions,
-        "get_execution_history": _get_execution_history,
-    }
-    for name, method in replacements.items():
-        setattr(StepFunctionResponse, name, method)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from moto.stepfunctions.parser import models as parser_models
 from moto.stepfunctions.parser.api import ExecutionStatus, HistoryEventType
 from moto.stepfunctions.parser.asl.component.common.flow.start_at import StartAt
 from moto.stepfunctions.parser.asl.eval.environment import Environment
@@ -38,8 +37,8 @@ TERMINAL = (
 )
 
 
-def install(router: EventRouter) -> None:
-    """Make moto use these executions, which report their changes to EventBridge."""
+def announcing(router: EventRouter) -> type[LabExecution]:
+    """Executions that report their changes to EventBridge."""
 
     def announce(execution: LabExecution) -> None:
         router.put(
@@ -54,7 +53,7 @@ def install(router: EventRouter) -> None:
 
         on_change = staticmethod(announce)
 
-    setattr(parser_models, "Execution", Announced)  # noqa: B010 - moto exports no such name
+    return Announced
 
 
 class _Communication(BaseExecutionWorkerCommunication):

@@ -24,7 +24,6 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import (
     StatesErrorNameType,
 )
-from moto.stepfunctions.parser.asl.component.common.path import result_path
 from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
     distributed_iteration_component,
 )
@@ -39,8 +38,6 @@ from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.eval.event.event_manager import EventManager
 from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
-from moto.stepfunctions.parser.asl.utils import json_path
-from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
 from lab.aws.authorization.actions import map_run_needs
 from lab.aws.authorization.authorizer import AccessDenied, Authorizer
@@ -102,7 +99,7 @@ def _map_run_failed(
     )
 
 
-def _eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
+def eval_pool(self: Any, job: Any, worker_frame: Environment) -> None:
     """Work through the items in a loop; moto's recursion fails at a few hundred items.
 
     The loop checks before each item that the execution still runs, so that a stopped one starts
@@ -169,7 +166,7 @@ def continue_map_run(before: Environment, env: Environment, state: str) -> None:
         env.map_run_record_pool_manager.__dict__["items_done"] = done
 
 
-def _wait_interval(self: WaitFunction, env: Environment, wait_seconds: float) -> None:
+def wait_interval(self: WaitFunction, env: Environment, wait_seconds: float) -> None:
     """Wait by the monotonic clock; moto counts whole seconds and may wait one too many."""
     deadline = time.monotonic() + wait_seconds
     while (remaining := deadline - time.monotonic()) > 0 and env.is_running():
@@ -181,7 +178,7 @@ def check(definition: str) -> None:
     _parsed(definition)
 
 
-def _parse(definition: str) -> Any:
+def parse(definition: str) -> Any:
     """A program of its own for each execution: one that ran has state of its run."""
     program, tree = _parsed(definition)
     return copy.deepcopy(program), tree
@@ -193,14 +190,6 @@ def _parsed(definition: str) -> tuple[Any, Any]:
     """Parse a definition with moto's parser, after writing its numbers in a form that it reads."""
     program, tree = _moto_parse(json.dumps(_readable(json.loads(definition))))
     return program, tree
-
-
-#: moto would parse a definition for each execution, and a JSONPath for each state, for which it
-#: makes the tables of the grammar anew. A parsed path has no state.
-READ_ONCE: list[tuple[Any, str, Any]] = [
-    (AmazonStateLanguageParser, "parse", staticmethod(_parse)),
-    *((module, "parse", functools.cache(module.parse)) for module in (json_path, result_path)),
-]
 
 
 def _readable(value: Any) -> Any:
@@ -218,7 +207,7 @@ def _readable(value: Any) -> Any:
     }
 
 
-def _checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
+def checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
     """A Map Run that starts only if the state machine's role may start child executions.
 
     The lab runs items inside the interpreter, so no StartExecution call would check this.
@@ -234,17 +223,3 @@ def _checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
         _map_run(self, env, eval_input)
 
     return map_run
-
-
-def install(authorizer: Authorizer) -> None:
-    """Make moto's interpreter behave as AWS's does."""
-    replacements: list[tuple[Any, str, Any]] = [
-        (_DISTRIBUTED, "_map_run", _checked_map_run(authorizer)),
-        (_ITEM_WORKER, "_eval_pool", _eval_pool),
-        (WaitFunction, "_wait_interval", _wait_interval),
-        *READ_ONCE,
-        # The API has checked it.
-        (StepFunctionsParserBackend, "_validate_definition", staticmethod(lambda definition: None)),
-    ]
-    for owner, attribute, replacement in replacements:
-        setattr(owner, attribute, replacement)

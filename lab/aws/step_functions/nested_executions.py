@@ -79,7 +79,7 @@ def _client(runtime: Any, credentials: Any) -> Any:
     )
 
 
-def _eval_service_task(
+def eval_service_task(
     self: Any,
     env: Environment,
     resource_runtime_part: Any,
@@ -92,7 +92,7 @@ def _eval_service_task(
     env.stack.append(_task_document(answer))
 
 
-def _eval_integration_pattern(
+def eval_integration_pattern(
     self: Any,
     env: Environment,
     resource_runtime_part: Any,
@@ -155,7 +155,7 @@ def _task_failed(task: Any, env: Environment, child: dict[str, Any]) -> FailureE
     )
 
 
-def _from_error(self: Any, env: Environment, ex: Exception) -> FailureEvent:
+def from_error(self: Any, env: Environment, ex: Exception) -> FailureEvent:
     """The failure that a refused call means, by AWS's name of the error."""
     if not isinstance(ex, ClientError):
         event: FailureEvent = super(_SFN, self)._from_error(env=env, ex=ex)
@@ -188,19 +188,7 @@ def _failure_event(task: Any, env: Environment, name: Any, error: str, cause: st
     )
 
 
-def _after_eval_execution(self: Any, env: Environment, *args: Any, **kwargs: Any) -> None:
+def after_eval_execution(self: Any, env: Environment, *args: Any, **kwargs: Any) -> None:
     """Record the task's success, unless its execution ended before."""
     if env.is_running():
         _moto_after_eval_execution(self, env, *args, **kwargs)
-
-
-def install() -> None:
-    """Make moto's interpreter run nested executions as AWS does."""
-    replacements: list[tuple[type, str, Any]] = [
-        (_SFN, "_eval_service_task", _eval_service_task),
-        (_SFN, "_eval_integration_pattern", _eval_integration_pattern),
-        (_SFN, "_from_error", _from_error),
-        (StateTaskService, "_after_eval_execution", _after_eval_execution),
-    ]
-    for owner, attribute, replacement in replacements:
-        setattr(owner, attribute, replacement)

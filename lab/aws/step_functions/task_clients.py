@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from typing import Any
@@ -13,16 +12,7 @@ from botocore.config import Config
 from lab.aws.iam.identity import ADMIN_CREDENTIALS, SESSION_SECONDS, assume_role
 
 
-def install(endpoint_url: str) -> None:
-    """Make moto's interpreter call the Region's own endpoint."""
-    clients = _TaskClients(endpoint_url)
-    for module in list(sys.modules.values()):
-        name = getattr(module, "__name__", "")
-        if name.startswith("moto.stepfunctions.parser") and hasattr(module, "boto_client_for"):
-            setattr(module, "boto_client_for", clients.client)  # noqa: B010
-
-
-class _TaskClients:
+class TaskClients:
     """Clients for tasks; a task that names a role acts with that role's credentials."""
 
     def __init__(self, endpoint_url: str) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from lab.aws import quotas as lab_quotas
-from lab.aws.ec2 import capacity_reservations, placement_groups
+from lab.aws.moto_patches import CAPACITY_RESERVATIONS, PLACEMENT_GROUPS, QUOTAS, apply
 from rackrate.plan import capacity
 from rackrate.plan.capacity import addresses_per_node
 from rackrate.settings import Cni
@@ -694,9 +694,7 @@ def test_a_full_subnet_is_refused():
 
 @pytest.fixture(scope="module")
 def clients(aws):
-    capacity_reservations.install()
-    placement_groups.install()
-    lab_quotas.install()
+    apply((*CAPACITY_RESERVATIONS, *PLACEMENT_GROUPS, *QUOTAS))
     known = {name: aws.client(name) for name in ("ec2", "eks", "service-quotas")}
     return known | {"cloudformation": StackOf("UPDATE_IN_PROGRESS"), "freetier": FreeTier("PAID")}
 
