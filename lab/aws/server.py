@@ -51,7 +51,7 @@ from lab.aws.eks.karpenter import Karpenter
 from lab.aws.eks.node_groups import NodeGroups
 from lab.aws.eks.token_review import review
 from lab.aws.event_bridge import EventRouter
-from lab.aws.iam.identity import ADMIN_CREDENTIALS, create_admin
+from lab.aws.iam.identity import ADMIN_CREDENTIALS, create_admin, trusts
 from lab.aws.request_log import Application, RequestLog, StartResponse
 from lab.aws.scheduler.schedules import Schedules
 from lab.errors import LabError
@@ -157,7 +157,10 @@ def serve(
     dispatcher.backend_url_patterns = [own_hosts, *dispatcher.backend_url_patterns]
     log = RequestLog(state_directory / "requests.log")
     karpenter = Karpenter(clients, infrastructure)
-    api_faults = ApiFaults(lambda key: found[0] if (found := authorizer.session(key)) else None)
+    api_faults = ApiFaults(
+        lambda key: session[0] if (session := authorizer.session(key)) else None,
+        lambda role: trusts(role, "lambda.amazonaws.com"),
+    )
     own = {**api_faults.injectors, **function_faults.injectors(runtime), **router.injectors}
     faults = Leases({**own, **injectors})
     application = log.around(

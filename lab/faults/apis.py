@@ -2,7 +2,8 @@
 
 They strike the calls of roles, as functions and state machines make them, and not the user's;
 `--option callers=all` strikes those too, `callers=user` those alone, and any other word the roles
-whose name contains it.
+whose name contains it. What is wrong with a caller, its clock or its credentials, strikes no calls
+that AWS's services make with a role, such as Step Functions' invocations.
 """
 
 from __future__ import annotations
@@ -99,6 +100,10 @@ KUBERNETES = "kubernetes"
 warnings.filterwarnings("ignore", message=r"Exception\(InjectedError\)")
 
 
+#: What is wrong with the caller itself.
+_OF_CALLERS = ("token-expired", "clock-moved")
+
+
 class InjectedError(ServiceException):
     """An error, by its code and message, that a fault lets a service answer with."""
 
@@ -125,10 +130,16 @@ class ApiFaults:
     """The faults that are active, and the layer around AWS's APIs that applies them.
 
     `role_of` takes an access key's id and returns the ARN of its role, None for a user's key.
+    `is_of_function` says whether a role is one of functions, by its ARN.
     """
 
-    def __init__(self, role_of: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        role_of: Callable[[str], str | None],
+        is_of_function: Callable[[str], bool] = lambda _: True,
+    ) -> None:
         self._role_of = role_of
+        self._is_of_function = is_of_function
         self._orders: list[Order] = []
 
     @property
@@ -146,7 +157,7 @@ class ApiFaults:
     def _inject(self, order: Order) -> Iterator[None]:
         service = order.on.partition(":")[0]
         if order.on == KUBERNETES:
-            if order.name not in ("token-expired", "clock-moved"):
+            if order.name not in _OF_CALLERS:
                 raise LabError(f"{order.name} has no target {KUBERNETES!r}: faults of tokens have.")
         elif "*" not in service and not _known(service):
             raise LabError(
@@ -192,8 +203,10 @@ class ApiFaults:
             if order.name == "key-disabled" and call.service not in _DISABLED:
                 continue
             callers = order.options.get("callers", ":")  # which every role's ARN contains
-            caller = self._role_of(call.access_key_id) or "user"
-            if callers != "all" and callers not in caller:
+            role = self._role_of(call.access_key_id)
+            if callers != "all" and callers not in (role or "user"):
+                continue
+            if order.name in _OF_CALLERS and role and not self._is_of_function(role):
                 continue
             if _struck(order):
                 return order

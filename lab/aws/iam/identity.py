@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+from moto.iam.exceptions import NotFoundException
 from moto.iam.models import IAMBackend, iam_backends
 from moto.sts.models import AssumedRole, STSBackend, sts_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION, Credentials
+from lab.aws.iam.policies import Context, as_list, holds
 
 # The lab's deployer. The keys are not secret, because nothing outside this machine accepts them.
 ADMIN_USER = "admin"
@@ -59,6 +61,25 @@ def assume_role(role_arn: str, session_name: str) -> Credentials:
         external_id="",
     )
     return Credentials(session.access_key_id, session.secret_access_key, session.session_token)
+
+
+def trusts(role_arn: str, service: str, context: Context | None = None) -> bool:
+    """Does a role exist that a service may assume, such as `lambda.amazonaws.com`?
+
+    `context` has what the service says of itself, by key of IAM's conditions in lower case.
+    """
+    try:
+        role = iam().get_role(role_arn.rsplit("/", 1)[-1])
+    except NotFoundException:
+        return False
+    return any(
+        statement["Effect"] == "Allow"
+        and "sts:AssumeRole" in as_list(statement["Action"])
+        and isinstance(statement.get("Principal"), dict)
+        and service in as_list(statement["Principal"].get("Service"))
+        and holds(statement.get("Condition") or {}, context or {})
+        for statement in as_list(json.loads(role.assume_role_policy_document)["Statement"])
+    )
 
 
 def caller_arn(access_key_id: str) -> str:

@@ -15,14 +15,12 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from moto.iam.exceptions import NotFoundException
 from moto.scheduler.exceptions import ValidationException
 from moto.scheduler.models import EventBridgeSchedulerBackend, Schedule, scheduler_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION, arn
 from lab.aws.clock import now
-from lab.aws.iam.identity import assume_role, iam
-from lab.aws.iam.policies import as_list, holds
+from lab.aws.iam.identity import assume_role, trusts
 from lab.aws.scheduler.expressions import BadExpression, Expression, parse
 
 LOG = logging.getLogger(__name__)
@@ -160,21 +158,9 @@ def _check(request: Mapping[str, Any]) -> None:
 
 
 def _may_be_assumed(role_arn: str, request: Mapping[str, Any]) -> bool:
-    try:
-        role = iam().get_role(role_arn.rsplit("/", 1)[-1])
-    except NotFoundException:
-        return False
     group = arn("scheduler", f"schedule-group/{request.get('group_name') or 'default'}")
     context = {"aws:sourceaccount": [ACCOUNT_ID], "aws:sourcearn": [group]}
-    document = json.loads(role.assume_role_policy_document)
-    return any(
-        statement["Effect"] == "Allow"
-        and "sts:AssumeRole" in as_list(statement["Action"])
-        and isinstance(statement.get("Principal"), dict)
-        and _SERVICE in as_list(statement["Principal"].get("Service"))
-        and holds(statement.get("Condition") or {}, context)
-        for statement in as_list(document["Statement"])
-    )
+    return trusts(role_arn, _SERVICE, context)
 
 
 def create_schedule(self: EventBridgeSchedulerBackend, **request: Any) -> Schedule:

@@ -19,9 +19,11 @@ from tests.lab_aws.region import Lab, allow, eventually
 from tests.waiting import HUNG_SECONDS
 
 
-def caller(lab: Lab, service: str, attempts: int = 1, **config: Any) -> Any:
-    """A client with a function's kind of credentials."""
-    role = lab.role()
+def caller(
+    lab: Lab, service: str, attempts: int = 1, of: str = "lambda.amazonaws.com", **config: Any
+) -> Any:
+    """A client with the credentials of a role that a service assumes, by default of functions."""
+    role = lab.role(of)
     lab.permit(role, allow("*", "*"))
     credentials = assume_role(role, "test")
     return boto3.client(
@@ -132,6 +134,13 @@ def test_a_caller_whose_clock_is_wrong_gets_the_services_own_code(lab: Lab) -> N
         assert refused(caller(lab, "s3"), "s3") == ("RequestTimeTooSkewed", 403)
         assert refused(caller(lab, "sts"), "sts") == ("SignatureDoesNotMatch", 403)
         assert refused(caller(lab, "dynamodb"), "dynamodb")[0] == "InvalidSignatureException"
+
+
+@pytest.mark.parametrize("fault", ["token-expired", "clock-moved"])
+def test_the_clock_and_the_credentials_of_aws_itself_are_right(lab: Lab, fault: str) -> None:
+    with inject_into(lab.region.endpoint_url, fault) as injected:
+        caller(lab, "dynamodb", of="states.amazonaws.com").list_tables()
+        assert injected.hits == 0
 
 
 def test_a_hanging_call_gets_no_answer_and_ends_with_the_fault(lab: Lab) -> None:
