@@ -14,7 +14,7 @@ from rackrate_text.words import counted
 
 from .campaign_results import Answer, CampaignResults, Cell, Step
 from .campaigns import Campaign
-from .runs import GOOD
+from .records import GOOD
 from .verdict import STYLES, plain_table, print_scale, say, why_open, word
 
 MOST_LINES = 12
@@ -195,7 +195,7 @@ def campaign_table(campaigns: Sequence[Campaign]) -> Table:
     table.add_column("Cost", justify="right", no_wrap=True)
     for campaign in campaigns:
         table.add_row(
-            Text(campaign.campaign_id),
+            Text(campaign.id),
             campaign.started_at[:16].replace("T", " "),
             Text(campaign.kind),
             campaign.status.replace("_", " "),

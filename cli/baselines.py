@@ -9,7 +9,7 @@ from typing import Any, Self
 from rackrate_text.names import is_id
 
 from .errors import Refusal
-from .runs import texts_of
+from .records import texts_of
 
 LEAST_RUNS = 4
 """A verdict against earlier runs needs this many; fewer do not show how much runs differ."""

@@ -76,13 +76,13 @@ def print_campaign_estimate(
 ) -> None:
     """Print what a dry run estimates. `estimate` is None when plan.json is not in the bucket."""
     if estimate is None:
-        say(console, f"Dry run {campaign.campaign_id}: nothing was changed or measured.")
+        say(console, f"Dry run {campaign.id}: nothing was changed or measured.")
         return
     steps = span(f"{estimate.steps.least:.0f}", f"{estimate.steps.most:.0f}")
     takes = span(duration(estimate.seconds.least), duration(estimate.seconds.most))
     say(
         console,
-        f"Dry run {campaign.campaign_id}: {steps} {_NOUNS.get(campaign.kind, 'steps')} in about"
+        f"Dry run {campaign.id}: {steps} {_NOUNS.get(campaign.kind, 'steps')} in about"
         f" {takes}; nothing was changed or measured.",
     )
     if estimate.assumptions:

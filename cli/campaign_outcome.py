@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from . import files
 from .answers import print_answers
 from .campaign_estimate import CampaignEstimate, print_campaign_estimate
 from .campaign_results import CampaignResults
-from .campaigns import Campaign, campaign_document, describe_campaign
+from .campaigns import Campaign, describe_campaign
 from .comparison import print_differences
 from .errors import Refusal
 from .failures import failure_of
-from .kinds import CAMPAIGN
+from .kinds import CAMPAIGN, RUN
 from .losses import Losses
 from .outcome import (
     Stored,
@@ -23,12 +22,13 @@ from .outcome import (
     checks_of,
     complain_of_unmet,
     read_stored,
+    record_of,
     tell_end,
 )
 from .output import Output
 from .progress import Late, Left, TimeLeft, display_for, missing_of, pace_of, part_of
 from .requirements import Requirement
-from .runs import AFTER_BLOCKS, Run
+from .runs import Run
 from .stack import Stack
 from .watch import Interruption, Outcome, Watch
 
@@ -40,7 +40,7 @@ class FollowedCampaign:
 
     def __init__(self, stack: Stack, campaign_id: str) -> None:
         self.id = campaign_id
-        self.arn = stack.campaign_arn(campaign_id)
+        self.arn = stack.arn(CAMPAIGN, campaign_id)
         self.run: Run | None = None
         """The run of the step that is going on, if it has begun."""
         self._stack = stack
@@ -51,9 +51,9 @@ class FollowedCampaign:
 
     def read(self) -> Campaign | None:
         """The campaign's record; reads that of its run, too."""
-        campaign = self._stack.campaign(self.id)
+        campaign = self._stack.record(CAMPAIGN, self.id)
         run_id = None if campaign is None or campaign.is_over else campaign.step_run_id
-        self.run = None if run_id is None else self._stack.run(run_id)
+        self.run = None if run_id is None else self._stack.record(RUN, run_id)
         if campaign is not None and not (campaign.is_over or self._warned):
             self._news += [f"Warning: {warning}" for warning in campaign.warnings]
             self._warned = True
@@ -74,7 +74,7 @@ class FollowedCampaign:
                 run = part_of("block", pace_of(self.run))
                 run += missing_of(self.run, run)
         left = None
-        if record.stopped_after is None and record.phase not in AFTER_BLOCKS:
+        if not record.has_measured:
             left = self._left.estimate(record.pace, elapsed)
         return describe_campaign(record, run), left
 
@@ -121,7 +121,7 @@ def follow(
 
     def check_run() -> None:
         if followed.run is not None:
-            check_plan_of(stack, followed.run.run_id, requirements)
+            check_plan_of(stack, followed.run.id, requirements)
 
     when_planned: Callable[[], None] | None = check_run if requirements else None
     return Watch(
@@ -149,7 +149,7 @@ def conclude_campaign(
     code, error = tell_end(output, ended, failure)
     output.document(
         {
-            **left.as_document(campaign_of(campaign_id, ended.record), checks, error),
+            **left.as_document(record_of(CAMPAIGN, campaign_id, ended.record), checks, error),
             "directory": None if directory is None else str(directory),
         }
     )
@@ -167,11 +167,6 @@ def print_campaign(output: Output, record: Campaign | None, left: CampaignFiles)
         print_campaign_estimate(output.console, record, left.estimate)
     elif record is not None and record.status == "skipped":
         output.say(record.conclusion or "")
-
-
-def campaign_of(campaign_id: str, record: Campaign | None) -> dict[str, Any]:
-    """A campaign for `--json`, also one without a record."""
-    return {"campaign": {"id": campaign_id} if record is None else campaign_document(record)}
 
 
 def _keep(

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from rackrate_text.units import dollars
 
 from .progress import Pace, part_of
-from .runs import TERMINAL, fields_of, read_item, texts_of, whole_of
+from .records import Record, fields_of, read_item, texts_of, whole_of
 
 
 @dataclass(frozen=True)
-class Campaign:
-    """One campaign. Times are ISO 8601, durations in seconds. None means not known (yet)."""
+class Campaign(Record):
+    """One campaign."""
 
-    campaign_id: str
     kind: str
     """`draws`, `sweep` or `pool`."""
-    status: str
-    phase: str
     step: int
     """The step that is going on, from 1; 0 before the first."""
     step_run_id: str | None
@@ -29,14 +26,6 @@ class Campaign:
     """At most."""
     least: int | None
     """The fewest steps."""
-    next_look: int | None
-    """The step after which it looks at its answers next."""
-    stopped_after: int | None
-    """The number of steps after which it stopped."""
-    started_at: str
-    finished_at: str | None
-    seconds: float | None
-    expected_seconds: float | None
     expected_step_seconds: float | None
     usd: float | None
     """The estimate of what its steps cost so far."""
@@ -45,14 +34,6 @@ class Campaign:
     """Whether it has changed something that is not put back yet."""
     warnings: tuple[str, ...]
     """What its plan is warned of, such as few pairs of nodes."""
-    conclusion: str | None
-    error: str | None
-    cause: str | None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it is over. The stack writes the final status once."""
-        return self.status in TERMINAL
 
     @property
     def is_cleaned_up(self) -> bool:
@@ -86,18 +67,12 @@ class Campaign:
         return read_item(
             cls,
             item,
-            campaign_id=str(item.get("campaign_id") or str(item["pk"]).removeprefix("campaign#")),
+            id=str(item.get("campaign_id") or str(item["pk"]).removeprefix("campaign#")),
             status=str(item.get("status", "unknown")),
             stopped_after=whole_of(fields_of(item.get("stopped")).get("after")),
             must_put_back=bool(item.get("changed")),
             warnings=texts_of(item.get("warnings")),
         )
-
-
-def campaign_document(campaign: Campaign) -> dict[str, Any]:
-    """The campaign for `--json`: its fields by name, with `campaign_id` as `id`."""
-    fields = asdict(campaign)
-    return {"id": fields.pop("campaign_id"), **fields}
 
 
 def describe_campaign(campaign: Campaign, run: str = "") -> str:

@@ -109,7 +109,7 @@ def print_estimate(console: Console, run: Run, estimate: Estimate | None) -> Non
         least = estimate.at_least or estimate
         takes = f", about {span(duration(least.seconds), duration(estimate.seconds))}"
         trials = f"{span(str(least.trials), str(estimate.trials))} trials in "
-    say(console, f"Dry run {run.run_id}: {trials}{blocks} blocks{takes}; nothing was measured.")
+    say(console, f"Dry run {run.id}: {trials}{blocks} blocks{takes}; nothing was measured.")
     if estimate is None:
         return
     if estimate.placeholders:

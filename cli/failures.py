@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rackrate_text.failures import lines_of, told
 
-from .kinds import CAMPAIGN, RUN, Kind, Record
+from .kinds import CAMPAIGN, RUN, Kind
 from .output import Output, print_error
-from .runs import GOOD
+from .records import GOOD, Record
 from .watch import Outcome
 
 
@@ -51,7 +52,7 @@ def failure_of[R: Record](ended: Outcome[R]) -> RunFailure | None:
     return RunFailure(error, told(error, cause).text)
 
 
-def _abortion(name: str, record: Record | None, kind: Kind) -> str:
+def _abortion(name: str, record: Record | None, kind: Kind[Any]) -> str:
     stopped = f"{kind.noun} {name} was stopped"
     if record is None:
         return f"{stopped} before it began."

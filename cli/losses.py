@@ -24,19 +24,19 @@ class Losses:
 
     def since_last_look(self, run: Run) -> list[str]:
         """A line for each cause of losses since the last call, with their number and nodes."""
-        before = self._lost if run.run_id == self._run_id else 0
-        self._run_id, self._lost = run.run_id, run.trials_failed or 0
+        before = self._lost if run.id == self._run_id else 0
+        self._run_id, self._lost = run.id, run.trials_failed or 0
         # The trials are only read if their number has changed, since there may be thousands.
         if self._lost in (0, before):
             return []
         try:
-            failed = self._stack.failed_trials(run.run_id)
+            failed = self._stack.failed_trials(run.id)
         except (BotoCoreError, ClientError):
             # Who may not read the trials, or is throttled, still follows the run.
             more = self._lost - before
             return [f"Lost {counted(more, 'trial')}"] if more > 0 else []
-        new = [trial for trial in failed if (run.run_id, trial.key) not in self._told]
-        self._told |= {(run.run_id, trial.key) for trial in new}
+        new = [trial for trial in failed if (run.id, trial.key) not in self._told]
+        self._told |= {(run.id, trial.key) for trial in new}
         causes = grouped(
             (trial.reason, place(trial.arm, trial.client, trial.server)) for trial in new
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import Refusal
+from .kinds import RUN
 from .run_ids import LATEST, find_measured_run
 from .stack import Stack
 
@@ -23,7 +24,7 @@ def find_named_runs(stack: Stack, name: str) -> NamedRuns:
 
     When a run and a baseline have the same name, the run is meant.
     """
-    if name != LATEST and stack.run(name) is None:
+    if name != LATEST and stack.record(RUN, name) is None:
         baseline = stack.baseline(name)
         if baseline is None:
             raise Refusal(
@@ -31,7 +32,7 @@ def find_named_runs(stack: Stack, name: str) -> NamedRuns:
                 " list` name those there are."
             )
         for run_id in baseline.run_ids:
-            if stack.run(run_id) is None:
+            if stack.record(RUN, run_id) is None:
                 raise Refusal(
                     f'The run {run_id} of the baseline "{name}" is gone; take it out with'
                     f" `rackrate baseline remove {name} {run_id}`, or set the baseline anew."
@@ -39,4 +40,4 @@ def find_named_runs(stack: Stack, name: str) -> NamedRuns:
             find_measured_run(stack, run_id)
         return NamedRuns(baseline.run_ids, name, name)
     run = find_measured_run(stack, name)
-    return NamedRuns((run.run_id,), run.run_id)
+    return NamedRuns((run.id,), run.id)

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate_text.failures import way_on
@@ -17,15 +18,17 @@ from .errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
 from .estimate import Estimate, print_estimate
 from .failures import RunFailure, explain_failure, failure_of
 from .junit import junit_xml
-from .kinds import Kind, Record
+from .kinds import RUN, Kind
 from .output import Output
+from .records import Record
 from .requirements import Checked, Judged, Requirement, check_planned, evaluate
 from .results import Results
-from .runs import Run, as_document
-from .stack import Stack
+from .run_ids import find_started
+from .runs import Run
+from .stack import Execution, Stack
 from .typed import document_of
 from .verdict import print_checks, print_results
-from .watch import Outcome
+from .watch import Interruption, Outcome, seconds_since
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def require_results(record: Run, left: RunFiles) -> Results:
     """The run's results. Raises Refusal when it has none."""
     if left.results is None:
         raise Refusal(
-            f"Run {record.run_id} ({record.status.replace('_', ' ')}) has no results; name one that"
+            f"Run {record.id} ({record.status.replace('_', ' ')}) has no results; name one that"
             " measured, `rackrate list` shows them."
         )
     return left.results
@@ -165,7 +168,7 @@ def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wan
         output.complain(way)
     output.document(
         {
-            **left.as_document(run_of(run_id, ended.record), checks, error),
+            **left.as_document(record_of(RUN, run_id, ended.record), checks, error),
             "directory": str(copies[0].parent) if copies else None,
         }
     )
@@ -178,7 +181,7 @@ def _way_on(run: Run | None, stack: Stack) -> str | None:
     if run is None:
         return None
     return way_on(
-        run.run_id,
+        run.id,
         run.status,
         error=run.error,
         trials_planned=run.trials_planned,
@@ -187,18 +190,47 @@ def _way_on(run: Run | None, stack: Stack) -> str | None:
     )
 
 
-def run_of(run_id: str, record: Run | None) -> dict[str, Any]:
-    """A run for `--json`, also one without a record."""
-    return {"run": {"id": run_id} if record is None else as_document(record)}
+def record_of(kind: Kind[Any], name: str, record: Record | None) -> dict[str, Any]:
+    """A run or a campaign for `--json`, also one without a record."""
+    return {kind.key: {"id": name} if record is None else record.as_document()}
 
 
-def leave(
-    output: Output, kind: Kind, name: str, left: Stored[Any, Any], of: Mapping[str, Any]
-) -> None:
-    """Tell that a run or campaign goes on, whose watching a signal has ended."""
-    goes_on = f"{kind.noun} {name} goes on; `{kind.command} watch {name}` follows it again."
-    output.complain(goes_on)
-    output.document(left.as_document(of, error=goes_on))
+def watch_to_the_end[R: Record](
+    output: Output,
+    stack: Stack,
+    kind: Kind[R],
+    name: str,
+    follow: Callable[[str, Interruption, float], Outcome[R]],
+    conclude: Callable[[str, Outcome[R]], int],
+) -> NoReturn:
+    """Follow an execution that is started already, and conclude. A signal ends the watching only.
+
+    `follow` gets its id, an entered context, and the seconds since its start; `conclude` its id and
+    its end.
+
+    Raises typer.Exit with the exit code.
+    """
+    record = find_started(stack, kind, name)
+    name = name if record is None else record.id
+    interruption = Interruption()
+    if record is not None and record.is_cleaned_up:
+        ended = Outcome(name, Execution.of(record), record, kind)
+    else:
+        output.note(
+            f"{kind.noun} {name} on stack {stack.name}; Ctrl-C ends the watching, not the"
+            f" {kind.key}."
+        )
+        with interruption:
+            elapsed = 0.0 if record is None else seconds_since(record.started_at)
+            ended = follow(name, interruption, elapsed)
+    if interruption.count:
+        goes_on = f"{kind.noun} {name} goes on; `{kind.command} watch {name}` follows it again."
+        output.complain(goes_on)
+        nothing = Stored[Any, Any](stack, f"{kind.key}s/{name}")
+        of = record_of(kind, name, ended.record)
+        output.document(nothing.as_document(of, error=goes_on))
+        raise typer.Exit(interruption.exit_code)
+    raise typer.Exit(conclude(name, ended))
 
 
 def print_left(output: Output, record: Run | None, left: RunFiles) -> None:

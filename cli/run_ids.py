@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from rackrate_text.failures import CONTINUABLE
 from rackrate_text.names import is_id
 
-from .campaigns import Campaign
 from .errors import Refusal
-from .kinds import CAMPAIGN, RUN, Kind, Record
+from .kinds import CAMPAIGN, RUN, Kind
+from .records import Record
 from .runs import Run
 from .stack import Stack
 
 LATEST = "latest"
-
-_MOST_LETTERS = 80
-# The id of a step's run is that of its campaign with the step's number.
-_MOST_LETTERS_OF_CAMPAIGN = _MOST_LETTERS - len("-100")
 
 
 def new_run_id() -> str:
@@ -32,96 +28,73 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def checked_run_id(name: str) -> str:
-    """Return the name unchanged. Raises Refusal when it is not a valid run id."""
-    return _checked(name, "run", _MOST_LETTERS)
-
-
-def checked_campaign_id(name: str) -> str:
-    """Return the name unchanged. Raises Refusal when it is not a valid campaign id."""
-    return _checked(name, "campaign", _MOST_LETTERS_OF_CAMPAIGN)
-
-
-def _checked(name: str, noun: str, most: int) -> str:
-    if not is_id(name) or len(name) > most or name == LATEST:
+def checked_id(kind: Kind[Any], name: str) -> str:
+    """Return the name unchanged. Raises Refusal when it cannot be the id of a new execution."""
+    if not is_id(name) or len(name) > kind.most_letters or name == LATEST:
         raise Refusal(
-            f'"{name}" cannot be a {noun}\'s id; use 1 to {most} letters, digits, hyphens and'
-            ' underscores, and not "latest".'
+            f'"{name}" cannot be a {kind.key}\'s id; use 1 to {kind.most_letters} letters, digits,'
+            ' hyphens and underscores, and not "latest".'
         )
     return name
 
 
-def _newest[R](stack: Stack, records: Sequence[R], kind: Kind) -> R:
-    if not records:
-        raise Refusal(
-            f'The stack "{stack.name}" has no {kind.noun.lower()}s yet; start one with'
-            f" `{kind.command} run`."
-        )
-    return records[0]
+def find_record[R: Record](stack: Stack, kind: Kind[R], name: str) -> R:
+    """The record of this id; for `latest` the last that was not skipped.
 
-
-def _over[R: Record](found: R, name: str, kind: Kind) -> R:
-    if not found.is_over:
-        raise Refusal(
-            f"{kind.noun} {name} is still going; wait for its end with"
-            f" `{kind.command} watch {name}`."
-        )
-    return found
-
-
-def find_run(stack: Stack, name: str) -> Run:
-    """The run of this id; for `latest` the one that started last. Raises Refusal if none."""
+    Raises Refusal if there is none.
+    """
     if name == LATEST:
-        return _newest(stack, stack.runs(limit=1), RUN)
-    found = stack.run(name)
-    if found is None:
-        if stack.campaign(name) is not None:
-            raise Refusal(f"{name} is a campaign; use `rackrate campaign show {name}`.")
-        raise Refusal(f'There is no run "{name}"; `rackrate list` names the runs there are.')
-    return found
+        # No run is skipped.
+        newest = stack.records(kind, limit=100 if kind is CAMPAIGN else 1)
+        if not newest:
+            raise Refusal(
+                f'The stack "{stack.name}" has no {kind.key}s yet; start one with'
+                f" `{kind.command} run`."
+            )
+        return next((record for record in newest if record.status != "skipped"), newest[0])
+    record = stack.record(kind, name)
+    if record is not None:
+        return record
+    other: Kind[Any] = CAMPAIGN if kind is RUN else RUN
+    if stack.record(other, name) is not None:
+        raise Refusal(f"{name} is a {other.key}; use `{other.command} show {name}`.")
+    raise Refusal(f'There is no {kind.key} "{name}"; `{kind.command} list` names those there are.')
 
 
-def find_campaign(stack: Stack, name: str) -> Campaign:
-    """The campaign of this id; for `latest` the last not skipped. Raises Refusal if none."""
-    if name == LATEST:
-        newest = stack.campaigns(limit=100)
-        return _newest(stack, [c for c in newest if c.status != "skipped"] or newest, CAMPAIGN)
-    found = stack.campaign(name)
-    if found is None:
+def find_finished[R: Record](stack: Stack, kind: Kind[R], name: str) -> R:
+    """Like `find_record`. Also raises Refusal while it is not over."""
+    record = find_record(stack, kind, name)
+    if not record.is_over:
         raise Refusal(
-            f'There is no campaign "{name}"; `rackrate campaign list` names those there are.'
+            f"{kind.noun} {record.id} is still going; wait for its end with"
+            f" `{kind.command} watch {record.id}`."
         )
-    return found
+    return record
 
 
-def find_finished_campaign(stack: Stack, name: str) -> Campaign:
-    """Like `find_campaign`. Also raises Refusal while the campaign is not over."""
-    found = find_campaign(stack, name)
-    return _over(found, found.campaign_id, CAMPAIGN)
-
-
-def find_finished_run(stack: Stack, name: str) -> Run:
-    """Like `find_run`. Also raises Refusal while the run is not over."""
-    found = find_run(stack, name)
-    return _over(found, found.run_id, RUN)
+def find_started[R: Record](stack: Stack, kind: Kind[R], name: str) -> R | None:
+    """Like `find_record`. None when it is started and has no record yet."""
+    if name != LATEST and stack.find_execution(stack.arn(kind, name)) is not None:
+        return stack.record(kind, name)
+    return find_record(stack, kind, name)
 
 
 def find_run_to_continue(stack: Stack, name: str) -> Run:
     """A run that failed, was stopped or took too long. Raises Refusal for any other."""
-    found = find_finished_run(stack, name)
+    found = find_finished(stack, RUN, name)
     if found.campaign is not None:
         raise Refusal(
-            f"Run {found.run_id} is a step of the campaign {found.campaign}; continue that one with"
+            f"Run {found.id} is a step of the campaign {found.campaign}; continue that one with"
             f" `rackrate campaign run --continue {found.campaign}`."
         )
     if found.status == "invalid":
         raise Refusal(
-            f"Run {found.run_id} has an invalid plan; correct it, and start a new run with"
+            f"Run {found.id} has an invalid plan; correct it, and start a new run with"
             " `rackrate run --plan FILE`."
         )
     if found.status not in CONTINUABLE:
         raise Refusal(
-            f"Run {found.run_id} ended with status {found.status.replace('_', ' ')} and has nothing"
+            f"Run {found.id} ended with status {found.status.replace('_', ' ')} and has nothing"
             " to continue; start a new one with `rackrate run`."
         )
     return found
@@ -132,20 +105,20 @@ def find_measured_run(stack: Stack, name: str) -> Run:
 
     `latest` is the newest run that was meant to measure, so it skips dry runs and refused plans.
     """
-    found = _newest_real_run(stack) if name == LATEST else find_run(stack, name)
-    found = find_finished_run(stack, found.run_id)
+    found = _newest_real_run(stack) if name == LATEST else find_record(stack, RUN, name)
+    found = find_finished(stack, RUN, found.id)
     if found.status == "dry_run":
-        raise Refusal(f"Run {found.run_id} is a dry run and has no trials; name one that measured.")
+        raise Refusal(f"Run {found.id} is a dry run and has no trials; name one that measured.")
     if not found.trials_measured:
         raise Refusal(
-            f"Run {found.run_id} ({found.status.replace('_', ' ')}) has no measured trials; name"
+            f"Run {found.id} ({found.status.replace('_', ' ')}) has no measured trials; name"
             " another, `rackrate list` shows them."
         )
     return found
 
 
 def _newest_real_run(stack: Stack) -> Run:
-    for run in stack.runs(limit=100):
+    for run in stack.records(RUN, limit=100):
         if run.status not in {"dry_run", "invalid"}:
             return run
     raise Refusal(

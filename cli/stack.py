@@ -16,11 +16,10 @@ from botocore.exceptions import ClientError
 from rackrate_text.words import listed
 
 from .baselines import Baseline
-from .campaigns import Campaign
 from .errors import Refusal, error_code, error_message
-from .kinds import CAMPAIGN, RUN, Kind, Record
+from .kinds import CAMPAIGN, RUN, Kind
 from .patience import Patience
-from .runs import GOOD, Run
+from .records import GOOD, Record
 
 # Give up on a dead endpoint within seconds, because a person waits.
 _CONFIG = Config(
@@ -86,7 +85,7 @@ class Stack:
         self.status = status
         self.session = session
         self.bucket = _output(name, outputs, "BucketName")
-        self._state_machine = _output(name, outputs, "StateMachineArn")
+        _output(name, outputs, RUN.machine)
         table = _output(name, outputs, "TableName")
         self._step_functions = session.client("stepfunctions", config=_CONFIG)
         self._s3 = session.client("s3", config=_CONFIG)
@@ -121,13 +120,26 @@ class Stack:
         """A client of another service in the stack's Region, with the same short timeouts."""
         return client_of(self.session, service, **options)
 
-    def start(self, run_id: str, plan: str) -> str:
-        """Start the execution `run_id` with the plan's JSON text. Returns its ARN."""
-        return self._start(RUN, self._state_machine, run_id, plan)
+    def start(self, kind: Kind[Any], name: str, text: str) -> str:
+        """Start an execution with the JSON text of its input. Returns its ARN."""
+        machine = self._machine(kind)
+        other = CAMPAIGN if kind is RUN else RUN
+        record = self.record(other, name)
+        # The stack refuses an id of the other kind too, but records the refusal under this name.
+        if record is not None and record.status != "invalid":
+            raise _named_twice(other, name)
+        try:
+            return self._step_functions.start_execution(
+                stateMachineArn=machine, name=name, input=text
+            )["executionArn"]
+        except ClientError as error:
+            if error_code(error) == "ExecutionAlreadyExists":
+                raise _named_twice(kind, name) from error
+            raise
 
     def redrive(self, run_id: str) -> str:
         """Let a run that failed or was stopped go on from its stored trials. Returns the ARN."""
-        arn = self.execution_arn(run_id)
+        arn = self.arn(RUN, run_id)
         try:
             self._step_functions.redrive_execution(executionArn=arn)
         except ClientError as error:
@@ -141,54 +153,29 @@ class Stack:
 
     def input_of(self, run_id: str) -> str:
         """The plan's JSON text with which a run was started."""
-        answer = self._step_functions.describe_execution(executionArn=self.execution_arn(run_id))
+        answer = self._step_functions.describe_execution(executionArn=self.arn(RUN, run_id))
         return str(answer["input"])
-
-    def start_campaign(self, campaign_id: str, text: str) -> str:
-        """Start the campaign with its JSON text. Returns the execution's ARN."""
-        return self._start(CAMPAIGN, self._campaign_machine, campaign_id, text)
-
-    def _start(self, kind: Kind, machine: str, name: str, text: str) -> str:
-        other = CAMPAIGN if kind is RUN else RUN
-        record = self.campaign(name) if kind is RUN else self.run(name)
-        # The stack refuses an id of the other kind too, but records the refusal under this name.
-        if record is not None and record.status != "invalid":
-            raise _named_twice(other, name)
-        try:
-            return self._step_functions.start_execution(
-                stateMachineArn=machine, name=name, input=text
-            )["executionArn"]
-        except ClientError as error:
-            if error_code(error) == "ExecutionAlreadyExists":
-                raise _named_twice(kind, name) from error
-            raise
 
     def check_campaigns(self) -> None:
         """Raise Refusal when the stack is of a version without campaigns."""
-        _ = self._campaign_machine
+        self._machine(CAMPAIGN)
 
-    @property
-    def _campaign_machine(self) -> str:
-        name = "CampaignStateMachineArn"
-        if name not in self.outputs:
+    def _machine(self, kind: Kind[Any]) -> str:
+        if kind.machine not in self.outputs:
             raise Refusal(
-                f'The stack "{self.name}" has no output {name}, so its version has no campaigns;'
-                " update the stack with `sam build && sam deploy`."
+                f'The stack "{self.name}" has no output {kind.machine}, so its version has no'
+                f" {kind.key}s; update the stack with `sam build && sam deploy`."
             )
-        return self.outputs[name]
+        return self.outputs[kind.machine]
 
     def execution(self, arn: str) -> Execution:
         """The execution's current state."""
         answer = self._step_functions.describe_execution(executionArn=arn)
         return Execution(answer["status"], answer.get("error", ""), answer.get("cause", ""))
 
-    def execution_arn(self, run_id: str) -> str:
-        """The ARN of the run's execution, whether it exists or not."""
-        return _execution_arn(self._state_machine, run_id)
-
-    def campaign_arn(self, campaign_id: str) -> str:
-        """The ARN of the campaign's execution, whether it exists or not."""
-        return _execution_arn(self._campaign_machine, campaign_id)
+    def arn(self, kind: Kind[Any], name: str) -> str:
+        """The ARN of an execution, whether it exists or not."""
+        return f"{self._machine(kind).replace(':stateMachine:', ':execution:', 1)}:{name}"
 
     def find_execution(self, arn: str) -> Execution | None:
         """The execution's current state. None when it does not exist (any more)."""
@@ -203,26 +190,20 @@ class Stack:
         """Stop the execution. Does nothing when it is over."""
         self._step_functions.stop_execution(executionArn=arn, error="StoppedByCaller", cause=cause)
 
-    def run(self, run_id: str) -> Run | None:
-        """The run's item, or None if there is none (yet)."""
-        return self._read(Run.from_item, {"pk": f"run#{run_id}", "sk": "run"})
+    def record[R: Record](self, kind: Kind[R], name: str) -> R | None:
+        """The record of an execution, or None if there is none (yet)."""
+        key = {"pk": f"{kind.key}#{name}", "sk": kind.key}
+        return self._read(kind.record.from_item, key)
 
-    def campaign(self, campaign_id: str) -> Campaign | None:
-        """The campaign's item, or None if there is none (yet)."""
-        return self._read(Campaign.from_item, {"pk": f"campaign#{campaign_id}", "sk": "campaign"})
-
-    def campaigns(self, limit: int) -> list[Campaign]:
-        """The newest `limit` campaigns, newest first."""
-        query = {**_newest("campaigns"), "Limit": limit}
-        return [Campaign.from_item(item) for item in islice(self._items(query), limit)]
-
-    def runs(self, limit: int, statuses: Collection[str] = ()) -> list[Run]:
-        """The newest `limit` runs, newest first. `statuses`, if any, selects by status."""
+    def records[R: Record](
+        self, kind: Kind[R], limit: int, statuses: Collection[str] = ()
+    ) -> list[R]:
+        """The newest `limit` of a kind, newest first. `statuses`, if any, selects by status."""
         # DynamoDB applies the filter after `Limit`, so small pages would need many requests.
-        query = {**_newest("runs"), "Limit": max(limit, 100) if statuses else limit}
+        query = {**_newest(f"{kind.key}s"), "Limit": max(limit, 100) if statuses else limit}
         if statuses:
             query["FilterExpression"] = Attr("status").is_in(sorted(statuses))
-        return [Run.from_item(item) for item in islice(self._items(query), limit)]
+        return [kind.record.from_item(item) for item in islice(self._items(query), limit)]
 
     def raw_keys(self, run_id: str) -> list[str]:
         """The keys of the raw outputs of the run's trials, in the order of the trials."""
@@ -345,8 +326,8 @@ class Stack:
             query = {**query, "ExclusiveStartKey": page["LastEvaluatedKey"]}
 
 
-def _named_twice(kind: Kind, name: str) -> Refusal:
-    return Refusal(f'There already is a {kind.noun.lower()} "{name}"; choose another --name.')
+def _named_twice(kind: Kind[Any], name: str) -> Refusal:
+    return Refusal(f'There already is a {kind.key} "{name}"; choose another --name.')
 
 
 def _trials_of(run_id: str) -> ConditionBase:
@@ -401,10 +382,6 @@ def describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
     """A client that gives up on a dead endpoint within seconds."""
     return session.client(service, config=_CONFIG, **options)  # type: ignore[call-overload]
-
-
-def _execution_arn(machine: str, name: str) -> str:
-    return f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
 
 
 def _output(stack: str, outputs: Mapping[str, str], name: str) -> str:

@@ -279,7 +279,7 @@ def run_table(runs: list[Run], width: int = 80) -> Table:
         table.add_column("Conclusion", overflow="ellipsis", no_wrap=True, ratio=1)
     for run in runs:
         table.add_row(
-            Text(f"{run.run_id}{OF_CAMPAIGN if run.campaign else ''}"),
+            Text(f"{run.id}{OF_CAMPAIGN if run.campaign else ''}"),
             run.started_at[:16].replace("T", " "),
             run.status.replace("_", " "),
             duration(run.seconds),

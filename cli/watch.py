@@ -26,10 +26,11 @@ from .errors import (
     explain,
     is_temporary,
 )
-from .kinds import RUN, Kind, Record
+from .kinds import RUN, Kind
 from .losses import Losses
 from .patience import brief
 from .progress import Display, Late, Left, TimeLeft, describe, pace_of
+from .records import Record
 from .runs import Run
 from .stack import Execution, Stack
 
@@ -90,14 +91,14 @@ class Outcome[R: Record]:
     id: str
     execution: Execution
     record: R | None
-    kind: Kind = RUN
+    kind: Kind[R]
 
 
 class Followed[R: Record](Protocol):
     """What a watch follows: an execution of one kind and its record."""
 
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> Kind[R]: ...
 
     @property
     def id(self) -> str: ...
@@ -125,7 +126,7 @@ class FollowedRun:
 
     def __init__(self, stack: Stack, run_id: str) -> None:
         self.id = run_id
-        self.arn = stack.execution_arn(run_id)
+        self.arn = stack.arn(RUN, run_id)
         self._stack = stack
         self._left = TimeLeft()
         self._losses = Losses(stack)
@@ -133,7 +134,7 @@ class FollowedRun:
 
     def read(self) -> Run | None:
         """The run's record; reads what it has lost, too."""
-        run = self._stack.run(self.id)
+        run = self._stack.record(RUN, self.id)
         if run is not None:
             self._news += self._losses.since_last_look(run)
         return run

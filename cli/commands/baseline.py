@@ -16,9 +16,9 @@ from rackrate_text.words import counted, listed
 from ..baselines import LEAST_RUNS, MOST_RUNS, Baseline, checked_name, what_a_gate_needs
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, Refusal
+from ..kinds import RUN
 from ..output import JsonOption, Output, StackOption
 from ..run_ids import find_measured_run
-from ..runs import as_document
 from ..sentences import Command, Group, one_sentence
 from ..stack import Stack
 from ..verdict import run_table
@@ -105,7 +105,7 @@ def show_baseline(
     baseline = found.baseline(name)
     if baseline is None:
         raise _no_baseline(name)
-    records = {run_id: found.run(run_id) for run_id in baseline.run_ids}
+    records = {run_id: found.record(RUN, run_id) for run_id in baseline.run_ids}
     runs = [run for run in records.values() if run is not None]
     gone = [run_id for run_id, run in records.items() if run is None]
     if runs:
@@ -119,7 +119,7 @@ def show_baseline(
     output.document(
         {
             "baseline": baseline.as_document(),
-            "runs": [as_document(run) for run in runs],
+            "runs": [run.as_document() for run in runs],
             "gone": gone,
         }
     )
@@ -193,14 +193,14 @@ def _take_out(output: Output, stack: Stack, name: str, run_ids: Sequence[str]) -
 def _checked_runs(stack: Stack, name: str, run_ids: Sequence[str]) -> tuple[str, ...]:
     """The ids of runs that a baseline can have, each once. Raises Refusal for any other."""
     checked_name(name)
-    if stack.run(name) is not None:
+    if stack.record(RUN, name) is not None:
         raise Refusal(f'"{name}" is a run\'s id, which would win over a baseline; choose another.')
     found = []
     for run_id in run_ids:
         run = find_measured_run(stack, run_id)
-        if stack.file(run.run_id, "results.json") is None:
-            raise Refusal(f"Run {run.run_id} left no results.json; name another run.")
-        found.append(run.run_id)
+        if stack.file(run.id, "results.json") is None:
+            raise Refusal(f"Run {run.id} left no results.json; name another run.")
+        found.append(run.id)
     return tuple(dict.fromkeys(found))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,33 +12,26 @@ from ..answers import campaign_table
 from ..campaign_input import Options, as_text, check_about_arms, check_requirements, read_campaign
 from ..campaign_outcome import (
     FollowedCampaign,
-    campaign_of,
     conclude_campaign,
     files_of,
     follow,
     print_campaign,
     require_answers,
 )
-from ..campaigns import Campaign, campaign_document, describe_campaign
+from ..campaigns import Campaign, describe_campaign
 from ..completion import complete_campaign
 from ..errors import EXIT_FAILED
 from ..failures import explain_end
 from ..kinds import CAMPAIGN
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
-from ..outcome import Stored, Wanted, check, complain_of_unmet, leave
+from ..outcome import Wanted, check, complain_of_unmet, record_of, watch_to_the_end
 from ..output import JsonOption, Output, StackOption
+from ..records import GOOD
 from ..requirements import Requirement, parse_requirements
-from ..run_ids import (
-    LATEST,
-    checked_campaign_id,
-    find_campaign,
-    find_finished_campaign,
-    new_id,
-)
-from ..runs import GOOD
+from ..run_ids import checked_id, find_finished, find_record, new_id
 from ..sentences import Command, Group, one_sentence
-from ..stack import Execution, Stack
-from ..watch import Interruption, Outcome, seconds_since
+from ..stack import Stack
+from ..watch import Interruption, Outcome
 
 app = typer.Typer(
     cls=Group,
@@ -133,12 +126,12 @@ def run_campaign(
     )
     asked = read_campaign(options)
     check_requirements(requirements, asked, detach=detach)
-    campaign_id = new_id("campaign") if name is None else checked_campaign_id(name)
+    campaign_id = new_id("campaign") if name is None else checked_id(CAMPAIGN, name)
     if not detach:
         files.prepare(out)
     found = _stack(stack)
     if continues is not None:
-        asked["continue"] = find_finished_campaign(found, continues).campaign_id
+        asked["continue"] = find_finished(found, CAMPAIGN, continues).id
     text = as_text(asked, options)
     output = Output(as_json, is_verbose=verbose)
     output.note(f"Campaign {campaign_id} on stack {found.name}")
@@ -156,7 +149,7 @@ def run_to_the_end(
     Raises typer.Exit with the exit code.
     """
     with Interruption() as interruption:
-        stack.start_campaign(campaign_id, text)
+        stack.start(CAMPAIGN, campaign_id, text)
         ended = follow(
             output,
             FollowedCampaign(stack, campaign_id),
@@ -169,7 +162,7 @@ def run_to_the_end(
 
 
 def _detach(output: Output, stack: Stack, campaign_id: str, text: str) -> None:
-    arn = stack.start_campaign(campaign_id, text)
+    arn = stack.start(CAMPAIGN, campaign_id, text)
     output.note(f"`rackrate campaign watch {campaign_id}` follows it to its end.")
     output.line(campaign_id)
     output.document({"campaign": {"id": campaign_id}, "stack": stack.name, "execution_arn": arn})
@@ -199,31 +192,26 @@ def watch_campaign(
         files.prepare(out)
     found = _stack(stack)
     output = Output(as_json, is_verbose=verbose)
-    record = _find(found, campaign_id)
-    campaign_id = campaign_id if record is None else record.campaign_id
-    interruption = Interruption()
-    if record is not None and record.is_cleaned_up:
-        ended = Outcome(campaign_id, Execution.of(record), record, CAMPAIGN)
-    else:
-        output.note(
-            f"Campaign {campaign_id} on stack {found.name}; Ctrl-C ends the watching, not the"
-            " campaign."
+
+    def follow_on(name: str, interruption: Interruption, elapsed: float) -> Outcome[Campaign]:
+        return follow(
+            output,
+            FollowedCampaign(found, name),
+            found,
+            interruption,
+            stops=False,
+            elapsed=elapsed,
+            requirements=wanted.requirements,
         )
-        with interruption:
-            ended = follow(
-                output,
-                FollowedCampaign(found, campaign_id),
-                found,
-                interruption,
-                stops=False,
-                elapsed=0.0 if record is None else seconds_since(record.started_at),
-                requirements=wanted.requirements,
-            )
-    if interruption.count:
-        nothing = Stored[Any, Any](found, f"campaigns/{campaign_id}")
-        leave(output, CAMPAIGN, campaign_id, nothing, campaign_of(campaign_id, ended.record))
-        raise typer.Exit(interruption.exit_code)
-    raise typer.Exit(conclude_campaign(output, found, campaign_id, ended, wanted))
+
+    watch_to_the_end(
+        output,
+        found,
+        CAMPAIGN,
+        campaign_id,
+        follow_on,
+        lambda name, ended: conclude_campaign(output, found, name, ended, wanted),
+    )
 
 
 @app.command("show", cls=Command)
@@ -241,8 +229,8 @@ def show_campaign(
     """
     requirements = _parsed(require)
     found = _stack(stack)
-    record = (find_finished_campaign if requirements else find_campaign)(found, campaign_id)
-    left = files_of(found, record.campaign_id, record)
+    record = (find_finished if requirements else find_record)(found, CAMPAIGN, campaign_id)
+    left = files_of(found, record.id, record)
     output = Output(as_json, is_verbose=verbose)
     failed = record.is_over and record.status not in GOOD
     print_campaign(output, record, left)
@@ -250,15 +238,13 @@ def show_campaign(
     error = explain_end(output, record)
     checks = []
     if requirements:
-        checks = check(output, requirements, require_answers(record.campaign_id, left))
+        checks = check(output, requirements, require_answers(record.id, left))
     if left.results is not None:
         output.line(f"Files: {left.address}")
-    output.document(left.as_document(campaign_of(record.campaign_id, record), checks, error))
+    output.document(left.as_document(record_of(CAMPAIGN, record.id, record), checks, error))
     code = complain_of_unmet(output, checks)
     if requirements and failed:
-        output.complain(
-            f"Campaign {record.campaign_id} did not end well, so it meets no requirement."
-        )
+        output.complain(f"Campaign {record.id} did not end well, so it meets no requirement.")
         code = EXIT_FAILED
     raise typer.Exit(code)
 
@@ -277,21 +263,21 @@ def list_campaigns(
     Example: rackrate campaign list --limit 5
     """
     output = Output(as_json)
-    campaigns = _stack(stack).campaigns(limit)
+    campaigns = _stack(stack).records(CAMPAIGN, limit)
     if campaigns:
         output.print(campaign_table(campaigns))
     else:
         output.say(
             f'The stack "{stack}" has no campaigns yet; start one with `rackrate campaign run`.'
         )
-    output.document({"campaigns": [campaign_document(campaign) for campaign in campaigns]})
+    output.document({"campaigns": [campaign.as_document() for campaign in campaigns]})
 
 
 def _print_state(output: Output, record: Campaign) -> None:
-    output.say(f"Campaign {record.campaign_id}: {record.status.replace('_', ' ')}")
+    output.say(f"Campaign {record.id}: {record.status.replace('_', ' ')}")
     if not record.is_over:
         output.say(f"Now: {describe_campaign(record).replace('\n', ', ')}")
-        output.say(f"`rackrate campaign watch {record.campaign_id}` follows it to its end.")
+        output.say(f"`rackrate campaign watch {record.id}` follows it to its end.")
     elif record.must_put_back:
         output.say("What it changed is not put back yet; the stack goes on with that.")
 
@@ -307,10 +293,3 @@ def _stack(name: str) -> Stack:
     found = Stack.find(name)
     found.check_campaigns()
     return found
-
-
-def _find(stack: Stack, campaign_id: str) -> Campaign | None:
-    """The campaign's record. None when the campaign is started and has no record yet."""
-    if campaign_id != LATEST and stack.find_execution(stack.campaign_arn(campaign_id)) is not None:
-        return stack.campaign(campaign_id)
-    return find_campaign(stack, campaign_id)

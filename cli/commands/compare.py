@@ -16,6 +16,7 @@ from ..comparison import Comparison, print_differences
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
 from ..failures import human
+from ..kinds import RUN
 from ..named_runs import NamedRuns, find_named_runs
 from ..options import OutOption, RequireOption, VerboseOption
 from ..outcome import check, complain_of_unmet, fetch_raw
@@ -100,7 +101,7 @@ def _other_ids(ours: NamedRuns, theirs: Sequence[NamedRuns]) -> list[str]:
 def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, Any]) -> Execution:
     """Start the comparison and wait for its end. A signal stops the comparison."""
     with Interruption() as interruption, display_for(output.errors) as display:
-        arn = stack.start(comparison_id, json.dumps(asked))
+        arn = stack.start(RUN, comparison_id, json.dumps(asked))
         began, poll_seconds = time.monotonic(), FIRST_POLL_SECONDS
         while (execution := stack.execution(arn)).is_running:
             if interruption.count:

@@ -16,9 +16,10 @@ from ..failures import RunFailure, human
 from ..junit import junit_xml
 from ..markdown import markdown
 from ..output import JsonOption, Output, StackOption
+from ..records import GOOD
 from ..results import Results
 from ..run_ids import find_measured_run
-from ..runs import GOOD, Run
+from ..runs import Run
 from ..sentences import one_sentence
 from ..stack import Stack
 
@@ -82,13 +83,13 @@ def export(
         raise Refusal("Standard output cannot take both; use --json with a file as --out.")
     found = Stack.find(stack)
     runs = list(
-        {run.run_id: run for run in (find_measured_run(found, one) for one in run_ids)}.values()
+        {run.id: run for run in (find_measured_run(found, one) for one in run_ids)}.values()
     )
     if to_stdout:
         _print(format, [_export(found, run, format) for run in runs])
         return
     # Check the paths before fetching anything, and write nothing before everything is fetched.
-    paths = [_path(run.run_id, format, out, several=len(runs) > 1) for run in runs]
+    paths = [_path(run.id, format, out, several=len(runs) > 1) for run in runs]
     _check(paths, force=force)
     exported = [_export(found, run, format) for run in runs]
     for one, path in zip(exported, paths, strict=True):
@@ -108,24 +109,24 @@ def export(
 def _export(stack: Stack, run: Run, format: Format) -> Exported:
     match format:
         case Format.csv:
-            content = _needed(stack.file(run.run_id, "trials.csv"), run, "trials.csv")
+            content = _needed(stack.file(run.id, "trials.csv"), run, "trials.csv")
         case Format.parquet:
-            key = f"trials/day={run.started_at[:10]}/{run.run_id}.parquet"
+            key = f"trials/day={run.started_at[:10]}/{run.id}.parquet"
             content = _needed(stack.content(key), run, key)
         case Format.json:
             content = _results(stack, run)
-            Results.read(content, run.run_id)  # raises Refusal for another schema or no results
+            Results.read(content, run.id)  # raises Refusal for another schema or no results
         case Format.junit:
-            results = Results.read(_results(stack, run), run.run_id)
-            content = junit_xml(run.run_id, results, (), _failure(run))
+            results = Results.read(_results(stack, run), run.id)
+            content = junit_xml(run.id, results, (), _failure(run))
         case Format.markdown:
-            results = Results.read(_results(stack, run), run.run_id)
-            content = markdown(run.run_id, results, _failure(run))
-    return Exported(run.run_id, content)
+            results = Results.read(_results(stack, run), run.id)
+            content = markdown(run.id, results, _failure(run))
+    return Exported(run.id, content)
 
 
 def _results(stack: Stack, run: Run) -> bytes:
-    return _needed(stack.file(run.run_id, "results.json"), run, "results.json")
+    return _needed(stack.file(run.id, "results.json"), run, "results.json")
 
 
 def _failure(run: Run) -> RunFailure | None:
@@ -136,7 +137,7 @@ def _failure(run: Run) -> RunFailure | None:
 
 def _needed(content: bytes | None, run: Run, name: str) -> bytes:
     if content is None:
-        raise Refusal(f"Run {run.run_id} left no {name}; choose another --format.")
+        raise Refusal(f"Run {run.id} left no {name}; choose another --format.")
     return content
 
 

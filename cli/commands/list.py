@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..kinds import RUN
 from ..output import JsonOption, Output, StackOption
-from ..runs import as_document
 from ..sentences import one_sentence
 from ..stack import Stack
 from ..verdict import OF_CAMPAIGN, run_table
@@ -48,7 +48,7 @@ def list_runs(
     """
     output = Output(as_json)
     wanted = [each.value for each in status or ()]
-    runs = Stack.find(stack).runs(limit, wanted)
+    runs = Stack.find(stack).records(RUN, limit, wanted)
     if runs:
         output.print(run_table(runs, output.console.width))
         if any(run.campaign for run in runs):
@@ -58,4 +58,4 @@ def list_runs(
         output.say(f'The stack "{stack}" has no run that is {words}.')
     else:
         output.say(f'The stack "{stack}" has no runs yet; start one with `rackrate run`.')
-    output.document({"runs": [as_document(run) for run in runs]})
+    output.document({"runs": [run.as_document() for run in runs]})

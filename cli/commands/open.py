@@ -14,9 +14,10 @@ from .. import files
 from ..campaign_outcome import files_of
 from ..completion import complete_run
 from ..errors import Refusal
+from ..kinds import CAMPAIGN, RUN
 from ..options import OutOption
 from ..output import JsonOption, Output, StackOption
-from ..run_ids import LATEST, find_finished_campaign, find_finished_run
+from ..run_ids import LATEST, find_finished
 from ..sentences import one_sentence
 from ..stack import Stack
 
@@ -58,14 +59,14 @@ def open_page(
 def _fetched(stack: Stack, name: str, out: Path) -> Path:
     """Copy the files of a run or a campaign. Returns the page."""
     run_id = _newest_with_a_page(stack) if name == LATEST else name
-    if stack.run(run_id) is None and stack.campaign(run_id) is not None:
-        campaign = find_finished_campaign(stack, run_id)
+    if stack.record(RUN, run_id) is None and stack.record(CAMPAIGN, run_id) is not None:
+        campaign = find_finished(stack, CAMPAIGN, run_id)
         left = files_of(stack, run_id, campaign)
         linked = () if left.results is None else left.results.linked
         copies = files.download_campaign(stack, run_id, out, linked)
         show = f"rackrate campaign show {run_id}"
     else:
-        find_finished_run(stack, run_id)
+        find_finished(stack, RUN, run_id)
         copies = files.download(stack, run_id, out, latest=False)
         show = f"rackrate show {run_id}"
     page = files.directory_of(out, run_id) / files.PAGE
@@ -75,9 +76,9 @@ def _fetched(stack: Stack, name: str, out: Path) -> Path:
 
 
 def _newest_with_a_page(stack: Stack) -> str:
-    for run in stack.runs(limit=_LOOKED_AT):
-        if run.trials_measured and stack.file(run.run_id, files.PAGE) is not None:
-            return run.run_id
+    for run in stack.records(RUN, limit=_LOOKED_AT):
+        if run.trials_measured and stack.file(run.id, files.PAGE) is not None:
+            return run.id
     raise Refusal(
         f'The stack "{stack.name}" has no run with a page; start one with `rackrate run`.'
     )

@@ -10,11 +10,12 @@ import typer
 from .. import files
 from ..completion import complete_run
 from ..errors import Refusal
+from ..kinds import RUN
 from ..options import OutOption, PlanOption, SeedOption
 from ..outcome import Wanted
 from ..output import JsonOption, Output, StackOption
 from ..plan import read_plan
-from ..run_ids import find_run, new_run_id
+from ..run_ids import find_record, new_run_id
 from ..sentences import one_sentence
 from ..stack import Stack
 from ..typed import document_of
@@ -65,11 +66,11 @@ def plan(
 
 
 def _print_plan(output: Output, stack: Stack, run_id: str) -> None:
-    record = find_run(stack, run_id)
-    content = stack.file(record.run_id, "plan.json")
+    record = find_record(stack, RUN, run_id)
+    content = stack.file(record.id, "plan.json")
     if content is None:
         raise Refusal(
-            f"Run {record.run_id} ({record.status.replace('_', ' ')}) left no plan; name another,"
+            f"Run {record.id} ({record.status.replace('_', ' ')}) left no plan; name another,"
             " `rackrate list` shows them."
         )
     try:
@@ -78,6 +79,6 @@ def _print_plan(output: Output, stack: Stack, run_id: str) -> None:
         document.pop("dry_run", None)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(
-            f"The plan.json of {record.run_id} holds no plan; read it in {stack.bucket}."
+            f"The plan.json of {record.id} holds no plan; read it in {stack.bucket}."
         ) from error
     output.json(document)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .. import files
+from .. import files, kinds
 from ..campaign_input import check_about_arms
 from ..completion import complete_run
 from ..errors import Refusal
@@ -19,7 +19,7 @@ from ..output import JsonOption, Output, StackOption
 from ..plan import CAMPAIGN, Json, as_input
 from ..requirements import parse_requirements
 from ..results import Results
-from ..run_ids import checked_campaign_id, new_id
+from ..run_ids import checked_id, new_id
 from ..sentences import one_sentence
 from ..stack import Stack
 from .campaign import run_to_the_end
@@ -56,7 +56,7 @@ def pool(
     """
     requirements = parse_requirements(require or ())
     check_about_arms(requirements)
-    pool_id = new_id("pool") if name is None else checked_campaign_id(name)
+    pool_id = new_id("pool") if name is None else checked_id(kinds.CAMPAIGN, name)
     uploads = {each: _read(each) for each in runs if _is_file(each)}
     files.prepare(out)
     found = Stack.find(stack)

@@ -47,15 +47,14 @@ def report(
         files.prepare(out)
     found = Stack.find(stack)
     run = find_measured_run(found, run_id)
-    if found.file(run.run_id, files.PAGE) is None:
+    if found.file(run.id, files.PAGE) is None:
         raise Refusal(
-            f"Run {run.run_id} left no {files.PAGE}; see `rackrate show {run.run_id}` for how it"
-            " ended."
+            f"Run {run.id} left no {files.PAGE}; see `rackrate show {run.id}` for how it ended."
         )
     if url:
-        _link(output, found, run.run_id, hours)
+        _link(output, found, run.id, hours)
     else:
-        _copy(output, found, run.run_id, out, raw=raw)
+        _copy(output, found, run.id, out, raw=raw)
 
 
 def _link(output: Output, stack: Stack, run_id: str, hours: int) -> None:

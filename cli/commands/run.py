@@ -14,6 +14,7 @@ from rackrate_text.failures import NODES_CHANGED
 from .. import files
 from ..completion import complete_run
 from ..errors import Refusal
+from ..kinds import RUN
 from ..options import (
     JunitOption,
     OutOption,
@@ -28,7 +29,7 @@ from ..output import JsonOption, Output, StackOption
 from ..plan import read_plan
 from ..progress import display_for
 from ..requirements import check_plan, parse_requirements
-from ..run_ids import checked_run_id, find_run_to_continue, new_run_id
+from ..run_ids import checked_id, find_run_to_continue, new_run_id
 from ..runs import Run
 from ..sentences import one_sentence
 from ..stack import Stack
@@ -87,7 +88,7 @@ def run(
         return
     text = read_plan(plan, seed, dry_run=dry_run)
     _check_wanted(wanted, json.loads(text), detach=detach)
-    run_id = new_run_id() if name is None else checked_run_id(name)
+    run_id = new_run_id() if name is None else checked_id(RUN, name)
     if not detach:
         files.prepare(out)
     start(
@@ -103,7 +104,7 @@ def start(
     Raises typer.Exit with the exit code at the end of the run.
     """
     output.note(f"Run {run_id} on stack {stack.name}")
-    _follow(output, stack, run_id, lambda: stack.start(run_id, plan), wanted, detach=detach)
+    _follow(output, stack, run_id, lambda: stack.start(RUN, run_id, plan), wanted, detach=detach)
 
 
 def go_on(output: Output, stack: Stack, name: str, wanted: Wanted, *, detach: bool = False) -> None:
@@ -111,7 +112,7 @@ def go_on(output: Output, stack: Stack, name: str, wanted: Wanted, *, detach: bo
 
     Raises typer.Exit with the exit code at the end of the run.
     """
-    run_id = find_run_to_continue(stack, name).run_id
+    run_id = find_run_to_continue(stack, name).id
     output.note(f"Run {run_id} on stack {stack.name}, continued from its stored trials")
     ended = _follow(
         output,

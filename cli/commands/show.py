@@ -8,20 +8,22 @@ from rackrate_text.units import took
 
 from ..errors import EXIT_FAILED
 from ..failures import explain_end
+from ..kinds import RUN
 from ..options import RequireOption, RunArgument, VerboseOption
 from ..outcome import (
     check,
     complain_of_unmet,
     files_of,
     print_left,
+    record_of,
     require_results,
-    run_of,
 )
 from ..output import JsonOption, Output, StackOption
 from ..progress import describe
+from ..records import GOOD
 from ..requirements import parse_requirements
-from ..run_ids import find_finished_run, find_run
-from ..runs import GOOD, Run
+from ..run_ids import find_finished, find_record
+from ..runs import Run
 from ..sentences import one_sentence
 from ..stack import Stack
 
@@ -40,8 +42,8 @@ def show(
     """
     requirements = parse_requirements(require or ())
     found = Stack.find(stack)
-    record = (find_finished_run if requirements else find_run)(found, run_id)
-    left = files_of(found, record.run_id, record)
+    record = (find_finished if requirements else find_record)(found, RUN, run_id)
+    left = files_of(found, record.id, record)
     output = Output(as_json, is_verbose=verbose)
     _print_state(output, record)
     failed = record.is_over and record.status not in GOOD
@@ -52,10 +54,10 @@ def show(
         checks = check(output, requirements, require_results(record, left))
     if left.results is not None:
         output.line(f"Files: {left.address}")
-    output.document(left.as_document(run_of(record.run_id, record), checks, error))
+    output.document(left.as_document(record_of(RUN, record.id, record), checks, error))
     code = complain_of_unmet(output, checks)
     if requirements and failed:
-        output.complain(f"Run {record.run_id} did not end well, so it meets no requirement.")
+        output.complain(f"Run {record.id} did not end well, so it meets no requirement.")
         code = EXIT_FAILED
     raise typer.Exit(code)
 
@@ -63,7 +65,7 @@ def show(
 def _print_state(output: Output, record: Run) -> None:
     said = took(record.seconds, record.waited_seconds) if record.is_over else ""
     state = f"{record.status.replace('_', ' ')}{said and f', {said}'}"
-    output.say(f"Run {record.run_id}: {state}")
+    output.say(f"Run {record.id}: {state}")
     if not record.is_over:
         output.say(f"Now: {describe(record).replace('\n', ', ')}")
-        output.say(f"`rackrate watch {record.run_id}` follows it to its end.")
+        output.say(f"`rackrate watch {record.id}` follows it to its end.")

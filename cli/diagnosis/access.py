@@ -9,6 +9,7 @@ from typing import Any, Self
 import typer
 
 from ..failures import human
+from ..kinds import RUN
 from ..output import Output
 from ..progress import Display, Late, Left, display_for
 from ..run_ids import new_id
@@ -58,7 +59,7 @@ def access(stack: Stack, output: Output) -> list[Check]:
     """
     run_id = new_id("doctor")
     with Interruption() as interruption:
-        stack.start(run_id, json.dumps({"dry_run": True}))
+        stack.start(RUN, run_id, json.dumps({"dry_run": True}))
         display = _Asking(display_for(output.errors))
         ended = Watch(stack, FollowedRun(stack, run_id), display, interruption).until_over()
     if interruption.count:

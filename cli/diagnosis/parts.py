@@ -9,7 +9,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ..errors import error_code
-from ..runs import GOOD, Run
+from ..kinds import RUN
+from ..records import GOOD
+from ..runs import Run
 from ..stack import Stack
 from .check import Check, told
 
@@ -127,9 +129,9 @@ def _ecr_image(stack: Stack, registry: re.Match[str]) -> Check:
 
 def _pulled_image(stack: Stack, reference: str) -> Check:
     """Check an image of another registry. The only proof is that a run's nodes have pulled it."""
-    for run in stack.runs(_RUNS_LOOKED_THROUGH):
+    for run in stack.records(RUN, _RUNS_LOOKED_THROUGH):
         if run.status in GOOD - {"dry_run"} and _image_of(stack, run) == reference:
-            return Check("image", "ok", f"{reference}; run {run.run_id} used it")
+            return Check("image", "ok", f"{reference}; run {run.id} used it")
     return Check(
         "image",
         "unknown",
@@ -139,7 +141,7 @@ def _pulled_image(stack: Stack, reference: str) -> Check:
 
 
 def _image_of(stack: Stack, run: Run) -> str | None:
-    content = stack.file(run.run_id, "plan.json")
+    content = stack.file(run.id, "plan.json")
     if content is None:
         return None
     document: Any = json.loads(content)

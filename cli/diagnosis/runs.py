@@ -8,6 +8,7 @@ from typing import Any
 
 from rackrate_text.words import counted
 
+from ..kinds import RUN
 from ..runs import Run
 from ..stack import Stack
 from ..watch import seconds_since
@@ -23,7 +24,7 @@ OVERDUE_GRACE_SECONDS = 1800
 
 def last_runs(stack: Stack) -> Check:
     """Check that the last run ended well and that no run hangs."""
-    return runs_check(stack.runs(LOOKED_AT), datetime.now(UTC))
+    return runs_check(stack.records(RUN, LOOKED_AT), datetime.now(UTC))
 
 
 def runs_check(runs: Iterable[Run], now: datetime) -> Check:
@@ -34,7 +35,7 @@ def runs_check(runs: Iterable[Run], now: datetime) -> Check:
         return Check(name, "ok", "none yet")
     late = [run for run in real if not run.is_over and _is_overdue(run, now)]
     if late:
-        names = ", ".join(run.run_id for run in late)
+        names = ", ".join(run.id for run in late)
         return Check(
             name,
             "warning",
@@ -46,8 +47,8 @@ def runs_check(runs: Iterable[Run], now: datetime) -> Check:
         return Check(
             name,
             "warning",
-            f"the last one, {ended[0].run_id}, failed ({ended[0].error or 'no error given'})",
-            f"`rackrate show {ended[0].run_id}` tells why",
+            f"the last one, {ended[0].id}, failed ({ended[0].error or 'no error given'})",
+            f"`rackrate show {ended[0].id}` tells why",
         )
     going = len(real) - len(ended)
     bad = sum(run.status in {"failed", "timed_out"} for run in ended)

@@ -18,6 +18,7 @@ from rackrate_cli.diagnosis.cluster import node_group_check
 from rackrate_cli.diagnosis.quotas import Vcpus, vcpu_check
 from rackrate_cli.diagnosis.runs import leftovers_check, runs_check
 from rackrate_cli.errors import Refusal
+from rackrate_cli.kinds import RUN
 from rackrate_cli.runs import Run
 from rackrate_cli.stack import Execution
 from rackrate_cli.watch import Outcome
@@ -144,7 +145,7 @@ def test_ctrl_c_stops_the_dry_run_and_what_was_found_is_told(
 
 def test_a_dry_run_that_ends_badly_says_why() -> None:
     cause = json.dumps({"errorMessage": "no route to the API server", "errorType": "X"})
-    ended = Outcome("doctor-1", Execution("FAILED", "ClusterUnreachable", cause), None)
+    ended = Outcome("doctor-1", Execution("FAILED", "ClusterUnreachable", cause), None, RUN)
     found = access_check("doctor-1", ended, None, wanted="2")
     assert found.state == "failed"
     assert "ClusterUnreachable: no route to the API server" in found.found
@@ -152,14 +153,14 @@ def test_a_dry_run_that_ends_badly_says_why() -> None:
 
 
 def test_fewer_ready_nodes_than_deployed_are_a_warning() -> None:
-    ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None)
+    ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None, RUN)
     arms = [{"name": "a", "node_groups": ["g"], "nodes": [1, 2, 3]}]
     assert access_check("d", ended, {"arms": arms}, wanted="4").state == "warning"
     assert access_check("d", ended, {"arms": arms}, wanted="3").state == "ok"
 
 
 def test_nodes_at_rest_prove_nothing_about_access() -> None:
-    ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None)
+    ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None, RUN)
     plan = {"arms": [], "placeholder_nodes": True}
     assert access_check("d", ended, plan, wanted="2").state == "unknown"
 

@@ -17,13 +17,13 @@ from rackrate_cli.answers import print_answers
 from rackrate_cli.baselines import Baseline
 from rackrate_cli.campaign_estimate import CampaignEstimate, print_campaign_estimate
 from rackrate_cli.campaign_results import CampaignResults
-from rackrate_cli.campaigns import Campaign, campaign_document, describe_campaign
+from rackrate_cli.campaigns import Campaign, describe_campaign
 from rackrate_cli.comparison import Comparison
 from rackrate_cli.errors import Refusal
 from rackrate_cli.estimate import Estimate, print_estimate
 from rackrate_cli.junit import junit_xml
 from rackrate_cli.results import Results
-from rackrate_cli.runs import Run, as_document
+from rackrate_cli.runs import Run
 from rackrate_cli.verdict import print_results, run_table
 from rich.console import Console
 
@@ -204,7 +204,7 @@ def item_of(kind: type, more: dict[str, Any]) -> st.SearchStrategy[dict[str, Any
 def test_any_item_of_a_run_can_be_listed(item: dict[str, Any]) -> None:
     found = Run.from_item(item)
     console().print(run_table([found]))
-    json.dumps(as_document(found))
+    json.dumps(found.as_document())
 
 
 @given(item_of(Campaign, STARTED))
@@ -213,7 +213,7 @@ def test_any_item_of_a_campaign_can_be_shown(item: dict[str, Any]) -> None:
     describe_campaign(found)
     assert found.pace
     assert found.spent is not None
-    json.dumps(campaign_document(found))
+    json.dumps(found.as_document())
 
 
 @given(st.fixed_dictionaries({"name": STORED, "run_ids": STORED}, optional={"set_at": STORED}))

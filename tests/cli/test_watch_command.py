@@ -179,7 +179,7 @@ def test_a_run_that_is_not_there_is_refused(stack: DeployedStack, rackrate: Rack
     result = rackrate("watch", "nope", "--stack", stack.name)
     assert result.exit_code == 2
     assert result.stderr == (
-        'rackrate: There is no run "nope"; `rackrate list` names the runs there are.\n'
+        'rackrate: There is no run "nope"; `rackrate list` names those there are.\n'
     )
 
 
