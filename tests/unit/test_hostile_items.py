@@ -245,3 +245,17 @@ def test_the_lease_of_a_run_whose_item_nobody_can_read_ends_in_time(
     assert take_lease(RUN, resources.but(step_functions=Strict())).taken
     store.table.delete("lease", "nodes")
     store.table.delete(f"run#{RUN}", "run")
+
+
+@few(max_examples=50)
+@given(odd=st.dictionaries(st.sampled_from(["run_ids", "seconds"]), VALUES))
+def test_a_series_or_a_change_that_nobody_can_read_begins_anew(store, write, odd):
+    campaigns = store.campaigns
+    for noun in ("series", "change"):
+        write(**odd, pk=f"{noun}#odd", sk=noun)
+    assert isinstance(campaigns.series("odd"), tuple)
+    assert isinstance(campaigns.change_seconds("odd"), tuple)
+    campaigns.add_to_series("odd", "night-2-01")
+    campaigns.note_change("odd", 2.5)
+    assert campaigns.series("odd")[-1] == "night-2-01"
+    assert campaigns.change_seconds("odd")[-1] == 2.5

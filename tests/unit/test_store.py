@@ -17,6 +17,7 @@ from rackrate.executions.store import Store
 from rackrate.executions.trials import Replaced
 from rackrate.measure.trials import RawValues, TrialState
 from rackrate.tools.base import Interval
+from tests.templates.cloudformation import ROOT
 from tests.unit.builders import failed_trial, trial, verdict
 from tests.unit.samples import SETTINGS
 
@@ -270,3 +271,25 @@ def test_a_link_names_the_host_of_its_region(region, monkeypatch):
     session = boto3.Session("key", "secret", region_name=region)
     address = Store("table", "bucket", session).objects.link("runs/r1/report.html")
     assert address.startswith(f"https://bucket.s3.{region}.amazonaws.com")
+
+
+def test_items_of_an_older_rackrate_are_read(store, dynamodb):
+    for item in json.loads((ROOT / "tests/unit/data/items-92769ef.json").read_text("utf-8")):
+        dynamodb.put_item(TableName=SETTINGS.table_name, Item=item)
+    run, campaign = store.runs.get("run-1"), store.campaigns.get("camp")
+    assert (run.status, run.error, run.redrives, run.block, run.seed) == ("degraded", "E", 1, 3, 7)
+    assert (run.trials_measured, run.trials_failed, run.heals) == (20, 1, 0)
+    assert run.replacements[0].node.name == store.runs.nodes_at("run-1")["node-a"].name == "node-x"
+    assert (run.gave_up.error, run.stopped.after_blocks) == ("TrialsLost", 3)
+    assert (campaign.status, campaign.kind, campaign.step_run_id) == ("failed", "sweep", "camp-01")
+    assert (campaign.changed, campaign.stopped.after) == ({"arm": {"sizes": [1, 2]}}, 1)
+    assert store.campaigns.unrestored() == [campaign]
+    (step,) = store.campaigns.steps("camp")
+    assert (step.value, step.progress, step.is_open) == ("v1", {"made": {"a": 1}}, True)
+    assert store.campaigns.series("nightly") == ("camp-01",)
+    assert store.leases.valid()["baseline"].is_of("campaign", "camp")
+
+
+def test_a_record_takes_no_attribute_that_it_has_no_field_for(store):
+    with pytest.raises(TypeError, match="phsae"):
+        store.runs.update(RUN, phsae="planned")
