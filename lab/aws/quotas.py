@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from moto.awslambda import urls
 from moto.awslambda.responses import LambdaResponse
 from moto.servicequotas.exceptions import NoSuchResource
 from moto.servicequotas.models import ServiceQuotasBackend
@@ -88,8 +89,11 @@ _SERVICES = {
     "vpc": "Amazon Virtual Private Cloud (Amazon VPC)",
 }
 
-#: moto's pattern of the path of GetAccountSettings, which moto lacks.
-ACCOUNT_SETTINGS_PATH = r"{0}/(?P<api_version>[^/]+)/account-settings/?$"
+#: moto's paths of Lambda's API, and that of GetAccountSettings.
+LAMBDA_PATHS = {
+    **urls.url_paths,
+    r"{0}/(?P<api_version>[^/]+)/account-settings/?$": LambdaResponse.dispatch,
+}
 
 
 def vcpu_quota_code(instance_type: str) -> str | None:

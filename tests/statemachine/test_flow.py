@@ -11,6 +11,7 @@ import json
 import time
 import uuid
 import zipfile
+from pkgutil import resolve_name
 
 import boto3
 import pytest
@@ -258,7 +259,7 @@ def _read_once(patch):
     each task, which is most of the time of an execution.
     """
     for owner, attribute, replacement in moto_patches.READ_ONCE:
-        patch.setattr(owner, attribute, replacement)
+        patch.setattr(resolve_name(owner), attribute, replacement)
     for module in (lambda_eval_utils, resource_eval_s3):
         made = module.boto_client_for
         clients = functools.cache(lambda region, service, made=made: made(region, service))
