@@ -20,8 +20,6 @@ _PREFIXES = {
     "stepfunctions": "states",
     "service-quotas": "servicequotas",
     "resourcegroupstaggingapi": "tag",
-    "elbv2": "elasticloadbalancing",
-    "elb": "elasticloadbalancing",
 }
 
 
@@ -198,12 +196,6 @@ def _sns(request: Request) -> Iterator[Need]:
     yield request.action, request.parameters.get("TopicArn") or "*"
 
 
-def _sqs(request: Request) -> Iterator[Need]:
-    parameters = request.parameters
-    name = parameters.get("QueueName") or str(parameters.get("QueueUrl", "*")).rsplit("/", 1)[-1]
-    yield request.action, arn("sqs", name)
-
-
 def _events(request: Request) -> Iterator[Need]:
     name = request.parameters.get("Rule") or request.parameters.get("Name")
     yield request.action, arn("events", f"rule/{name}") if name else "*"
@@ -268,7 +260,6 @@ _SERVICES: dict[str, Callable[[Request], Iterator[Need]]] = {
     "scheduler": _scheduler,
     "service-quotas": _service_quotas,
     "sns": _sns,
-    "sqs": _sqs,
     "ssm": _ssm,
     "stepfunctions": _states,
     "sts": _sts,

@@ -17,7 +17,7 @@ from lab.aws.cloudformation.change_sets import ChangeSet, ChangeSets
 from lab.aws.cloudformation.engine import Engine, adopt
 from lab.aws.cloudformation.failures import StackError
 from lab.aws.cloudformation.preparation import prepare, read_template
-from lab.aws.cloudformation.stacks import STACK_TYPE, ResourceState, Stack, Stacks, new_stack_id
+from lab.aws.cloudformation.stacks import STACK_TYPE, Stack, Stacks, new_stack_id
 from lab.aws.cloudformation.template import BODY_BYTES, transforms_of
 from lab.aws.cloudformation.template_urls import read_template_url
 
@@ -97,26 +97,15 @@ class CloudFormationResponse(BaseResponse):
         with stack.lock:
             return ActionResult({"StackEvents": stack.events[::-1]})
 
-    def describe_stack_resource(self) -> ActionResult:
-        stack, states = self._resources()
-        return ActionResult({"StackResourceDetail": _resource(stack, states[0])})
-
-    def describe_stack_resources(self) -> ActionResult:
-        stack, states = self._resources()
-        return ActionResult({"StackResources": [_resource(stack, state) for state in states]})
-
     def list_stack_resources(self) -> ActionResult:
-        stack, states = self._resources()
-        return ActionResult(
-            {"StackResourceSummaries": [_resource(stack, state) for state in states]}
-        )
-
-    def get_template(self) -> ActionResult:
         with _refusals():
             stack = self._stacks.find(self._get_param("StackName"))
-        processed = self._get_param("TemplateStage") == "Processed"
-        body = json.dumps(stack.template) if processed else stack.template_body
-        return ActionResult({"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]})
+        with stack.lock:
+            resources = [
+                {**stack.described(state), "LastUpdatedTimestamp": state.timestamp}
+                for state in stack.resources.values()
+            ]
+        return ActionResult({"StackResourceSummaries": resources})
 
     def get_template_summary(self) -> ActionResult:
         with _refusals():
@@ -135,11 +124,6 @@ class CloudFormationResponse(BaseResponse):
                 "Metadata": json.dumps(template["Metadata"]) if "Metadata" in template else None,
             }
         )
-
-    def validate_template(self) -> ActionResult:
-        with _refusals():
-            template = read_template(self._body())
-        return ActionResult(_declared(template))
 
     # -- change sets
 
@@ -272,28 +256,6 @@ class CloudFormationResponse(BaseResponse):
     def _tags(self) -> dict[str, str]:
         return {tag["Key"]: tag["Value"] for tag in self._get_param("Tags", [])}
 
-    def _resources(self) -> tuple[Stack, list[ResourceState]]:
-        physical = self._get_param("PhysicalResourceId")
-        logical = self._get_param("LogicalResourceId")
-        with _refusals():
-            if physical:
-                for stack in self._stacks.live():
-                    found = [s for s in stack.resources.values() if s.physical_id == physical]
-                    if found:
-                        return stack, found
-                raise StackError("ValidationError", f"Stack for {physical} does not exist")
-            stack = self._stacks.find(self._get_param("StackName"))
-            with stack.lock:
-                states = list(stack.resources.values())
-            if logical:
-                states = [state for state in states if state.logical_id == logical]
-                if not states:
-                    raise StackError(
-                        "ValidationError",
-                        f"Resource {logical} does not exist for stack {stack.name}",
-                    )
-            return stack, states
-
     def _found_change_set(self) -> ChangeSet | None:
         return self._change_sets.find(
             self._get_param("ChangeSetName"), self._get_param("StackName")
@@ -352,10 +314,6 @@ def _describe(stack: Stack) -> dict[str, Any]:
         "ParentId": stack.parent_id,
         "RootId": stack.root_id,
     }
-
-
-def _resource(stack: Stack, state: ResourceState) -> dict[str, Any]:
-    return {**stack.described(state), "LastUpdatedTimestamp": state.timestamp}
 
 
 def _declared(template: dict[str, Any]) -> dict[str, Any]:

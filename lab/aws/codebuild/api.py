@@ -29,16 +29,6 @@ class CodeBuildResponse(BaseResponse):
     def list_projects(self) -> ActionResult:
         return ActionResult({"projects": sorted(self._service.projects)})
 
-    def batch_get_projects(self) -> ActionResult:
-        names = {name: name.rsplit("/", 1)[-1] for name in self._get_param("names")}
-        projects = self._service.projects
-        return ActionResult(
-            {
-                "projects": [projects[key] for key in names.values() if key in projects],
-                "projectsNotFound": [name for name, key in names.items() if key not in projects],
-            }
-        )
-
     def start_build(self) -> ActionResult:
         return ActionResult({"build": self._service.start(self._get_params())})
 

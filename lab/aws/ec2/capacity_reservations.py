@@ -128,14 +128,7 @@ def choose(
     match and have room. Without a target, the instances use an open reservation that matches.
     Raises EC2ClientError.
     """
-    preference = specification.get("CapacityReservationPreference")
     target = (specification.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
-    if preference and target:
-        raise EC2ClientError(
-            "InvalidParameterCombination",
-            "CapacityReservationPreference and CapacityReservationTarget may not be specified on"
-            " the same request",
-        )
     if target:
         reservation = RESERVATIONS.get(target)
         wanted = {
@@ -156,8 +149,6 @@ def choose(
                 " capacity for this request.",
             )
         return reservation.id
-    if preference == "none":
-        return None
     for one in RESERVATIONS.all():
         if (
             (one.state, one.match_criteria) == ("active", "open")
@@ -166,12 +157,6 @@ def choose(
             and _available(backend, one) >= count
         ):
             return one.id
-    if preference == "capacity-reservations-only":
-        raise EC2ClientError(
-            "InsufficientInstanceCapacity",
-            f"There is no Capacity Reservation with capacity for {count} instances of type"
-            f" {instance_type} in {zone}.",
-        )
     return None
 
 

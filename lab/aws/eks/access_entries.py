@@ -39,14 +39,11 @@ def create(cluster: Cluster, request: Mapping[str, Any]) -> AccessEntry:
 
 
 def update(cluster: Cluster, request: Mapping[str, Any]) -> AccessEntry:
-    """Change an entry's groups or user name. Raises ApiError for what EKS refuses."""
+    """Change an entry's groups. Raises ApiError for what EKS refuses."""
     entry = find(cluster, request["principalArn"])
-    groups = request.get("kubernetesGroups")
-    if groups is not None:
-        _check_groups(entry.description["type"], groups)
-        entry.description["kubernetesGroups"] = groups
-    if request.get("username"):
-        entry.description["username"] = request["username"]
+    groups = request["kubernetesGroups"]
+    _check_groups(entry.description["type"], groups)
+    entry.description["kubernetesGroups"] = groups
     entry.description["modifiedAt"] = now()
     return entry
 

@@ -130,17 +130,6 @@ def update(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
     _check(name, request)
     changed = {key: request[key] for key in _CHANGEABLE if request.get(key) is not None}
     resolution = {"resolveConflicts": request.get("resolveConflicts") or "NONE"}
-    change: dict[str, Any] = {
-        "id": str(uuid.uuid4()),
-        "status": "InProgress",
-        "type": "AddonUpdate",
-        "params": [
-            {"type": key[0].upper() + key[1:], "value": value}
-            for key, value in (changed | resolution).items()
-        ],
-        "createdAt": now(),
-        "errors": [],
-    }
     with _one_at_a_time:
         if addon["status"] in ("CREATING", "UPDATING", "DELETING"):
             raise ApiError(
@@ -148,8 +137,8 @@ def update(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
                 f"Addon {name} cannot be updated as it is currently in {addon['status']} state",
             )
         addon["status"] = "UPDATING"
+    change = cluster.addon_updates[name].begin("AddonUpdate", changed | resolution)
     answer = dict(change)
-    cluster.addon_updates[name, change["id"]] = change
 
     def failed(code: str, message: str) -> None:
         change["errors"] = [{"errorCode": code, "errorMessage": message, "resourceIds": []}]
@@ -169,11 +158,11 @@ def update(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def delete(cluster: Cluster, name: str, *, preserve: bool) -> dict[str, Any]:
-    """Remove an add-on, and its pods unless they are preserved. Raises ApiError."""
+def delete(cluster: Cluster, name: str) -> dict[str, Any]:
+    """Remove an add-on and its pods. Raises ApiError."""
     addon = find(cluster, name)
     del cluster.addons[name]
-    if cluster.control_plane is not None and not preserve:
+    if cluster.control_plane is not None:
         cluster.control_plane.remove_addon(name)
     return {**addon, "status": "DELETING"}
 
@@ -193,15 +182,6 @@ def cni_environment(cluster: Cluster) -> dict[str, str]:
     """The environment that the add-on vpc-cni gives the CNI; empty without the add-on."""
     values = cluster.addons.get(VPC_CNI, {}).get("configurationValues") or "{}"
     return dict(json.loads(values).get("env") or {})
-
-
-def find_update(cluster: Cluster, name: str, update_id: str) -> dict[str, Any]:
-    """An update of an add-on. Raises ResourceNotFoundException."""
-    find(cluster, name)
-    found = cluster.addon_updates.get((name, update_id))
-    if found is None:
-        raise ApiError("ResourceNotFoundException", f"No update found for ID: {update_id}")
-    return found
 
 
 def _check(name: str, request: Mapping[str, Any]) -> None:

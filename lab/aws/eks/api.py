@@ -89,13 +89,13 @@ class EksResponse(BaseResponse):
     def describe_update(self) -> ActionResult:
         name, update_id = self._get_param("name"), self._get_param("updateId")
         addon, group = self._get_param("addonName"), self._get_param("nodegroupName")
+        updates = self._clusters.find(name).updates
         if addon:
-            update = addons.find_update(self._clusters.find(name), addon, update_id)
+            addons.find(self._clusters.find(name), addon)
+            updates = self._clusters.find(name).addon_updates[addon]
         elif group:
-            update = self._node_groups.update(name, group, update_id)
-        else:
-            update = self._control_planes.update(name, update_id)
-        return ActionResult({"update": update})
+            updates = self._clusters.node_group(name, group).updates
+        return ActionResult({"update": updates.find(update_id)})
 
     def delete_nodegroup(self) -> ActionResult:
         description = self._node_groups.delete(
@@ -120,8 +120,7 @@ class EksResponse(BaseResponse):
         return ActionResult({"update": addons.update(self._cluster(), self._get_params())})
 
     def delete_addon(self) -> ActionResult:
-        preserve = bool(self._get_param("preserve"))
-        addon = addons.delete(self._cluster(), self._get_param("addonName"), preserve=preserve)
+        addon = addons.delete(self._cluster(), self._get_param("addonName"))
         return ActionResult({"addon": addon})
 
     def describe_addon_versions(self) -> ActionResult:
@@ -137,9 +136,6 @@ class EksResponse(BaseResponse):
     def create_access_entry(self) -> ActionResult:
         entry = access_entries.create(self._cluster(), self._get_params())
         return ActionResult({"accessEntry": entry.description})
-
-    def describe_access_entry(self) -> ActionResult:
-        return ActionResult({"accessEntry": self._entry().description})
 
     def list_access_entries(self) -> ActionResult:
         cluster = self._cluster()

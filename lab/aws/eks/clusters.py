@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,22 +28,36 @@ def in_background(work: Callable[[], None]) -> None:
     threading.Thread(target=work, name="eks", daemon=True).start()
 
 
-def new_update(kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """An update that has begun, as DescribeUpdate shows it."""
-    return {
-        "id": str(uuid.uuid4()),
-        "status": "InProgress",
-        "type": kind,
-        "params": [
-            {
-                "type": key[0].upper() + key[1:],
-                "value": value if isinstance(value, str) else json.dumps(value),
-            }
-            for key, value in parameters.items()
-        ],
-        "createdAt": now(),
-        "errors": [],
-    }
+class Updates:
+    """The updates of a cluster, of a node group or of an add-on, as DescribeUpdate shows them."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, dict[str, Any]] = {}
+
+    def begin(self, kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Add an update that has begun."""
+        update: dict[str, Any] = {
+            "id": str(uuid.uuid4()),
+            "status": "InProgress",
+            "type": kind,
+            "params": [
+                {
+                    "type": key[0].upper() + key[1:],
+                    "value": value if isinstance(value, str) else json.dumps(value),
+                }
+                for key, value in parameters.items()
+            ],
+            "createdAt": now(),
+            "errors": [],
+        }
+        self._by_id[update["id"]] = update
+        return update
+
+    def find(self, identity: str) -> dict[str, Any]:
+        """An update by id. Raises ResourceNotFoundException."""
+        if identity not in self._by_id:
+            raise ApiError("ResourceNotFoundException", f"No update found for ID: {identity}")
+        return self._by_id[identity]
 
 
 def subnets_of(clients: ClientFactory, subnet_ids: list[str]) -> list[dict[str, Any]]:
@@ -71,7 +86,7 @@ class NodeGroup:
     description: dict[str, Any]
     template: Mapping[str, Any]
     instances: list[Instance] = field(default_factory=list)
-    updates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    updates: Updates = field(default_factory=Updates)
     activities: list[dict[str, Any]] = field(default_factory=list)
     busy: threading.Lock = field(default_factory=threading.Lock)
     is_going: threading.Event = field(default_factory=threading.Event)
@@ -86,8 +101,8 @@ class Cluster:
     control_plane: KubernetesCluster | None = None
     node_groups: dict[str, NodeGroup] = field(default_factory=dict)
     addons: dict[str, dict[str, Any]] = field(default_factory=dict)
-    addon_updates: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    updates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    addon_updates: dict[str, Updates] = field(default_factory=lambda: defaultdict(Updates))
+    updates: Updates = field(default_factory=Updates)
     access_entries: dict[str, AccessEntry] = field(default_factory=dict)
     # Names of nodes that take no pods any more.
     draining: set[str] = field(default_factory=set)

@@ -15,7 +15,7 @@ from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
 from lab.aws.eks import access_entries, control_plane_logs, validation
-from lab.aws.eks.clusters import Cluster, Clusters, in_background, new_update, subnets_of
+from lab.aws.eks.clusters import Cluster, Clusters, in_background, subnets_of
 from lab.aws.eks.infrastructure import ClusterLaunchError, Infrastructure
 from lab.aws.eks.validation import invalid
 
@@ -182,13 +182,6 @@ class ControlPlanes:
         wanted = {"version": version}
         return self._begin(cluster, "VersionUpdate", wanted, wanted)
 
-    def update(self, name: str, update_id: str) -> dict[str, Any]:
-        """One update of a cluster. Raises ResourceNotFoundException."""
-        found = self._clusters.find(name).updates.get(update_id)
-        if found is None:
-            raise ApiError("ResourceNotFoundException", f"No update found for ID: {update_id}")
-        return found
-
     def _updatable(self, name: str) -> Cluster:
         cluster = self._clusters.find(name)
         if cluster.description["status"] != "ACTIVE":
@@ -201,9 +194,8 @@ class ControlPlanes:
     def _begin(
         self, cluster: Cluster, kind: str, parameters: Mapping[str, Any], changes: dict[str, Any]
     ) -> dict[str, Any]:
-        change = new_update(kind, parameters)
+        change = cluster.updates.begin(kind, parameters)
         answer = dict(change)
-        cluster.updates[change["id"]] = change
         cluster.description["status"] = "UPDATING"
 
         def run() -> None:

@@ -21,7 +21,6 @@ from lab.aws.eks.clusters import (
     Clusters,
     NodeGroup,
     in_background,
-    new_update,
     subnets_of,
 )
 from lab.aws.eks.infrastructure import Infrastructure, NodeLaunchError
@@ -291,7 +290,8 @@ class NodeGroups:
             for key, value in description["labels"].items()
             if key not in (labels.get("removeLabels") or [])
         } | (labels.get("addOrUpdateLabels") or {})
-        return self._begin(cluster, group, new_update("ConfigUpdate", scaling or {}), self._resize)
+        change = group.updates.begin("ConfigUpdate", scaling or {})
+        return self._begin(cluster, group, change, self._resize)
 
     def update_version(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Replace a node group's nodes by nodes of another version or launch template version."""
@@ -316,7 +316,8 @@ class NodeGroups:
                 "version": str(found["VersionNumber"]),
             }
         description["version"], description["releaseVersion"] = version, release
-        change = new_update("VersionUpdate", {"version": version, "launchTemplate": wanted or {}})
+        parameters = {"version": version, "launchTemplate": wanted or {}}
+        change = group.updates.begin("VersionUpdate", parameters)
         return self._begin(cluster, group, change, self._roll)
 
     def _updatable(self, request: Mapping[str, Any]) -> tuple[Cluster, NodeGroup]:
@@ -337,7 +338,6 @@ class NodeGroups:
         work: Callable[[Cluster, NodeGroup], None],
     ) -> dict[str, Any]:
         answer = dict(change)
-        group.updates[change["id"]] = change
         group.description["status"] = "UPDATING"
 
         def run() -> None:
@@ -374,14 +374,6 @@ class NodeGroups:
             self._remove(cluster, group, leaving)
             self._launch(cluster, group, len(leaving))
         self._resize(cluster, group)
-
-    def update(self, cluster_name: str, group_name: str | None, update_id: str) -> dict[str, Any]:
-        """One update of a node group. Raises ResourceNotFoundException."""
-        self._clusters.find(cluster_name)
-        updates = self._clusters.node_group(cluster_name, group_name).updates if group_name else {}
-        if update_id not in updates:
-            raise ApiError("ResourceNotFoundException", f"No update found for ID: {update_id}")
-        return updates[update_id]
 
     def delete(self, cluster_name: str, name: str) -> dict[str, Any]:
         """Terminate a node group's instances."""

@@ -127,16 +127,21 @@ def nested(lab: Lab, bucket: str, fail: str) -> str:
 
 
 def function_log(lab: Lab, stack_id: str) -> str:
-    leaf = leaf_of(lab, stack_id)
-    name = lab.client("cloudformation").describe_stack_resource(
-        StackName=leaf, LogicalResourceId="Work"
-    )["StackResourceDetail"]["PhysicalResourceId"]
+    name = resources_of(lab, leaf_of(lab, stack_id))["Work"]
     return (lab.state_directory / "lambda" / "logs" / f"{name}.log").read_text()
 
 
 def leaf_of(lab: Lab, stack_id: str) -> str:
-    found = lab.client("cloudformation").describe_stack_resources(StackName=stack_id)
-    return str(found["StackResources"][0]["PhysicalResourceId"])
+    return next(iter(resources_of(lab, stack_id).values()))
+
+
+def resources_of(lab: Lab, stack_id: str) -> dict[str, str]:
+    """The physical ids of a stack's resources, by their logical ids."""
+    found = lab.client("cloudformation").list_stack_resources(StackName=stack_id)
+    return {
+        each["LogicalResourceId"]: each["PhysicalResourceId"]
+        for each in found["StackResourceSummaries"]
+    }
 
 
 def test_nested_serverless_stack_lives_and_dies(lab: Lab, bucket: str) -> None:

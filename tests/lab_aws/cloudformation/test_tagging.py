@@ -93,8 +93,8 @@ Resources:
     assert root["StackStatus"] == "CREATE_COMPLETE", lab.reasons(root["StackId"])
     leaf = root["StackId"]
     for _ in range(2):
-        resources = lab.client("cloudformation").describe_stack_resources(StackName=leaf)
-        leaf = resources["StackResources"][0]["PhysicalResourceId"]
+        resources = lab.client("cloudformation").list_stack_resources(StackName=leaf)
+        leaf = resources["StackResourceSummaries"][0]["PhysicalResourceId"]
     described = lab.client("cloudformation").describe_stacks(StackName=leaf)["Stacks"][0]
     values = {o["OutputKey"]: o["OutputValue"] for o in described["Outputs"]}
     inherited = {"rackrate:stack": "tagged", "depth": "leaf", "from": "root"}

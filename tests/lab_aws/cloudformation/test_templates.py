@@ -159,6 +159,6 @@ def test_templates_beyond_cloudformations_limits_are_refused(lab: Lab) -> None:
         lab.client("s3").put_object(Bucket=bucket, Key=key, Body=LOG + "#" * (size - len(LOG)))
     url = f"{lab.region.endpoint_url}/{bucket}"
     cloudformation = lab.client("cloudformation")
-    cloudformation.validate_template(TemplateURL=f"{url}/fits")
+    cloudformation.get_template_summary(TemplateURL=f"{url}/fits")
     with pytest.raises(ClientError, match="may not exceed 1000000 bytes"):
-        cloudformation.validate_template(TemplateURL=f"{url}/large")
+        cloudformation.get_template_summary(TemplateURL=f"{url}/large")

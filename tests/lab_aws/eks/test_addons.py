@@ -146,13 +146,12 @@ def test_mode_of_kube_proxy_reaches_the_cluster_and_its_version_stays(addons: Ad
         assert addons.setup.recorded.addons == {"kube-proxy": (before, {"mode": mode})}
 
 
-def test_deleted_add_on_takes_its_pods_along_unless_they_are_preserved(addons: Addons) -> None:
-    for preserve in (True, False):
-        addons.create()
-        addons.eks.delete_addon(clusterName=addons.name, addonName="vpc-cni", preserve=preserve)
-        assert ("vpc-cni" in addons.setup.recorded.addons) == preserve
-        with pytest.raises(addons.eks.exceptions.ResourceNotFoundException):
-            addons.get()
+def test_deleted_add_on_takes_its_pods_along(addons: Addons) -> None:
+    addons.create()
+    addons.eks.delete_addon(clusterName=addons.name, addonName="vpc-cni")
+    assert "vpc-cni" not in addons.setup.recorded.addons
+    with pytest.raises(addons.eks.exceptions.ResourceNotFoundException):
+        addons.get()
 
 
 def test_unknown_add_ons_versions_and_updates_are_refused(addons: Addons) -> None:

@@ -606,11 +606,6 @@ def test_an_open_reservation_is_used_unasked_and_a_targeted_one_is_not(cluster: 
     opened = cluster.reservation(InstanceType="m5.xlarge", InstanceMatchCriteria="open")
     cluster.node_group(desired=1, instance_type="m5.xlarge")
     assert (cluster.available(opened), cluster.available(targeted)) == (1, 2)
-    nothing = {"CapacityReservationPreference": "none"}
-    cluster.node_group(
-        desired=1, instance_type="m5.xlarge", CapacityReservationSpecification=nothing
-    )
-    assert cluster.available(opened) == 1
 
 
 @pytest.mark.parametrize(
