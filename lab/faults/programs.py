@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -14,6 +13,7 @@ from lab.faults.leases import Injector, Order
 from lab.nodes.cluster import RunningCluster
 from lab.nodes.node import Node
 from lab.nodes.process import Process
+from lab.waiting import until
 
 _CONTROL_PLANE = {
     "api-server": "kube-apiserver",
@@ -158,28 +158,25 @@ def _node_lost(target: Target, order: Order) -> Iterator[None]:
 
 def _await(programs: Sequence[Process]) -> None:
     """Wait until the programs run again, unless their node or their cluster has gone."""
-    deadline = time.monotonic() + _BACK_SECONDS
-    for program in programs:
-        while not program.running and not program.stopped and time.monotonic() < deadline:
-            time.sleep(0.1)
+    until(
+        lambda: all(program.running or program.stopped for program in programs),
+        seconds=_BACK_SECONDS,
+    )
 
 
 def _await_containerd(node: Node, containerd: Process) -> None:
-    deadline = time.monotonic() + _BACK_SECONDS
-    while not containerd.stopped and not node.containerd_answers():
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.1)
+    until(lambda: containerd.stopped or node.containerd_answers(), seconds=_BACK_SECONDS)
 
 
 def _await_ready(cluster: RunningCluster, node: Node, kubelet: Process) -> None:
     """Wait until its kubelet has said that the node is Ready. Until then the API server repeats
     what the kubelet said before the fault.
     """
-    deadline = time.monotonic() + _READY_SECONDS
-    while not kubelet.stopped and time.monotonic() < deadline:
+
+    def is_ready() -> bool:
         # The API server may be struck too.
         with contextlib.suppress(OSError):
-            if cluster.is_ready(node.spec.name, since=kubelet.started_at):
-                return
-        time.sleep(0.2)
+            return cluster.is_ready(node.spec.name, since=kubelet.started_at)
+        return False
+
+    until(lambda: kubelet.stopped or is_ready(), seconds=_READY_SECONDS, poll_seconds=0.2)

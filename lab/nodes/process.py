@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from lab.waiting import until
+
 LOG = logging.getLogger(__name__)
 #: The environment of a Go program that collects garbage when its heap is five times what it keeps,
 #: not twice. It takes memory and saves processor time, of which the lab's machine has less.
@@ -148,11 +150,14 @@ def wait_until(
 ) -> None:
     """Return when `condition()` holds. Raises TimeoutError with `describe()` at the deadline, and
     ChildProcessError as soon as one of `processes` has ended."""
-    deadline = time.monotonic() + seconds
-    while not condition():
+
+    def holds() -> bool:
+        if condition():
+            return True
         for process in processes:
             if not process.running:
                 raise ChildProcessError(f"{process.name} ended: {process.last_lines()}")
-        if time.monotonic() > deadline:
-            raise TimeoutError(describe())
-        time.sleep(poll_seconds)
+        return False
+
+    if not until(holds, seconds=seconds, poll_seconds=poll_seconds):
+        raise TimeoutError(describe())

@@ -16,8 +16,8 @@ def run(
     remedy: str,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
-) -> None:
-    """Run a command that builds or downloads.
+) -> str:
+    """Run a command that builds or downloads, and return its output.
 
     Raises:
         LabError: it failed; the message has `problem`, the command's own reason and `remedy`.
@@ -30,3 +30,4 @@ def run(
         errors, output = (text.strip().splitlines() for text in (done.stderr, done.stdout))
         reason = errors[-1] if errors else output[0] if output else "no reason given"
         raise LabError(f"{problem} ({reason}): {remedy}, then run the command again.")
+    return done.stdout

@@ -13,9 +13,11 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lab.cache import artifact, key_of
 from lab.errors import LabError
+from lab.setup import building
 
 # What the nodes and the control plane run, from the machine's own release. The tools of the pods
 # are in `lab.setup.tools`.
@@ -76,16 +78,13 @@ def on_an_empty_system(names: Sequence[str], options: Sequence[str] = ()) -> lis
         *("apt-get", "install", "--print-uris", "--no-install-recommends", "-qq"),
         *("-o", "Dir::State::status=/dev/null", *options, *names),
     ]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False)
-    if listing.returncode != 0:
-        update_index(options)
-        listing = subprocess.run(command, capture_output=True, text=True, check=False)
-    if listing.returncode != 0:
-        raise LabError(
-            f"apt lacks one of {', '.join(names)} ({_reason(listing)}): check the machine's "
-            "package sources, then run the command again."
-        )
-    files = re.findall(r"^'\S+' (\S+)", listing.stdout, re.M)
+    listing = _with_index(
+        command,
+        options,
+        problem=f"apt lacks one of {', '.join(names)}",
+        remedy="check the machine's package sources",
+    )
+    files = re.findall(r"^'\S+' (\S+)", listing, re.M)
     return sorted({file.partition("_")[0] for file in files})
 
 
@@ -103,15 +102,13 @@ def unpack(names: Sequence[str], directory: Path, options: Sequence[str] = ()) -
     packages = directory / "packages"
     packages.mkdir()
     command = ["apt-get", "download", "-q", *NO_SANDBOX, *options, *names]
-    attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
-    if attempt.returncode != 0:
-        update_index(options)
-        attempt = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
-    if attempt.returncode != 0:
-        raise LabError(
-            f"Debian's packages cannot be downloaded ({_reason(attempt)}): check the network and "
-            "`apt-get update`, then run the command again."
-        )
+    _with_index(
+        command,
+        options,
+        problem="Debian's packages cannot be downloaded",
+        remedy="check the network and `apt-get update`",
+        cwd=packages,
+    )
     for package in sorted(packages.glob("*.deb")):
         subprocess.run(["dpkg", "-x", str(package), str(directory)], check=True)
     shutil.rmtree(packages)
@@ -126,25 +123,35 @@ def update_index(options: Sequence[str] = ()) -> None:
     Raises:
         LabError: apt cannot update it.
     """
-    update = subprocess.run(
-        ["apt-get", "update", "-q", *options], capture_output=True, text=True, check=False
+    building.run(
+        ["apt-get", "update", "-q", *options],
+        problem="apt-get update failed",
+        remedy="check the network and the machine's package sources",
     )
-    if update.returncode != 0:
-        raise LabError(
-            f"apt-get update failed ({_reason(update)}): check the network and the machine's "
-            "package sources, then run the command again."
-        )
+
+
+def _with_index(command: Sequence[str], options: Sequence[str] = (), **more: Any) -> str:
+    """Run a command that reads apt's index, again with a newer index if it fails.
+
+    Takes what `building.run` takes, and returns and raises the same.
+    """
+    try:
+        return building.run(command, **more)
+    except LabError:
+        update_index(options)
+        return building.run(command, **more)
 
 
 def _with_libraries() -> list[str]:
     """The services, with the shared libraries that they depend on and the host lacks."""
     command = ["apt-cache", "depends", "--recurse", "--important", *SERVICES]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False)
-    if listing.returncode != 0:
-        update_index()
-        listing = subprocess.run(command, capture_output=True, text=True, check=True)
+    listing = _with_index(
+        command,
+        problem="apt cannot list what the lab's services depend on",
+        remedy="check the machine's package sources",
+    )
     # A line that starts with a name is a package; its dependencies are indented below it.
-    packages = {line for line in listing.stdout.splitlines() if re.fullmatch(r"[a-z0-9.+-]+", line)}
+    packages = {line for line in listing.splitlines() if re.fullmatch(r"[a-z0-9.+-]+", line)}
     lacking = {name for name in packages if name.startswith("lib")} - _installed()
     return sorted({*SERVICES, *lacking})
 
@@ -163,11 +170,6 @@ def library_path(root: Path) -> str:
         for found in root.glob(pattern)
     }
     return os.pathsep.join(sorted(directories))
-
-
-def _reason(attempt: subprocess.CompletedProcess[str]) -> str:
-    """The last line of a command's error output."""
-    return (attempt.stderr.strip().splitlines() or ["no reason given"])[-1]
 
 
 def _output(*command: str) -> str:

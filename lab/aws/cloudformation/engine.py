@@ -18,6 +18,7 @@ from lab.aws.cloudformation.preparation import prepare, resolver_of
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 from lab.aws.cloudformation.stacks import STACK_TYPE, ResourceState, Stack, Stacks, Update
 from lab.aws.cloudformation.template import TemplateError
+from lab.waiting import until
 
 LOG = logging.getLogger(__name__)
 
@@ -384,11 +385,7 @@ class Engine:
     # -- deleting
 
     def _delete(self, stack: Stack) -> None:
-        deadline = 900.0
-        settled = threading.Event()
-        while _busy(stack) and deadline > 0:
-            settled.wait(0.05)
-            deadline -= 0.05
+        until(lambda: not _busy(stack), seconds=900, poll_seconds=0.05)
         if stack.status != "DELETE_IN_PROGRESS":
             stack.set_status("DELETE_IN_PROGRESS", "User Initiated")
         failed = self._delete_resources(stack, rollback=False)

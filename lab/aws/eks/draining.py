@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterable
 
 from lab.aws.eks.clusters import Cluster
+from lab.waiting import until
 
 #: How long EKS waits for the pods of a node.
 DRAIN_SECONDS = 900.0
@@ -35,9 +35,7 @@ def begin(cluster: Cluster, leaving: Iterable[str]) -> str | None:
 
 def wait(cluster: Cluster) -> None:
     """Wait until CoreDNS's last replica may leave its node, or the drain times out."""
-    deadline = time.monotonic() + DRAIN_SECONDS
-    while _is_held(cluster) and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
+    until(lambda: not _is_held(cluster), seconds=DRAIN_SECONDS, poll_seconds=_LOOK_SECONDS)
 
 
 def _is_held(cluster: Cluster) -> bool:

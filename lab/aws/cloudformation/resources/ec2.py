@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,9 @@ from lab.aws.cloudformation.api_resource import ApiResource, Call, names, rename
 from lab.aws.cloudformation.coercion import extraneous, is_true, lost
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
+from lab.waiting import until
 
-_POLL_SECONDS = 0.1
+_DELETION_SECONDS = 900.0
 _TAGGING = Tagging("ec2", "CreateTags", "Resources", identity="{id}", at_creation=False)
 _DNS = ("EnableDnsSupport", "EnableDnsHostnames")
 
@@ -97,8 +97,13 @@ def _configure_template(context: ResourceContext, old: Properties, new: Properti
 
 def _await_deletion(context: ResourceContext) -> None:
     ec2, ids = context.client("ec2"), [context.state.physical_id]
-    while ec2.describe_vpc_endpoints(VpcEndpointIds=ids)["VpcEndpoints"][0]["State"] != ("deleted"):
-        time.sleep(_POLL_SECONDS)
+
+    def is_deleted() -> bool:
+        (endpoint,) = ec2.describe_vpc_endpoints(VpcEndpointIds=ids)["VpcEndpoints"]
+        return bool(endpoint["State"] == "deleted")
+
+    if not until(is_deleted, seconds=_DELETION_SECONDS):
+        raise ResourceFailure("Exceeded attempts to wait for the deletion")
 
 
 RESOURCES = (

@@ -11,6 +11,7 @@ from lab.aws.cloudformation.api_resource import ApiResource, Call, names
 from lab.aws.cloudformation.coercion import camel_case, is_true
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Tagging
+from lab.waiting import until
 
 _POLL_SECONDS = 0.3
 _TIMEOUT_SECONDS = 900.0
@@ -52,17 +53,19 @@ def _until_gone(call: Call, result: str) -> Callable[[ResourceContext], None]:
     def wait(context: ResourceContext) -> None:
         parameters = call.parameters(context.known())
         missing = context.client("eks").exceptions.ResourceNotFoundException
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while time.monotonic() < deadline:
+
+        def is_gone() -> bool:
             try:
                 description = context.call("eks", call.operation, parameters)[result]
             except missing:
-                return
+                return True
             if description.get("status") == "DELETE_FAILED":
                 issues = description.get("health", {}).get("issues", [])
                 raise ResourceFailure("; ".join(issue["message"] for issue in issues))
-            time.sleep(_POLL_SECONDS)
-        raise ResourceFailure("Exceeded attempts to wait for the deletion")
+            return False
+
+        if not until(is_gone, seconds=_TIMEOUT_SECONDS, poll_seconds=_POLL_SECONDS):
+            raise ResourceFailure("Exceeded attempts to wait for the deletion")
 
     return wait
 
