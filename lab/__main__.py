@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +31,7 @@ from lab import replay as replays
 from lab.aws.authorization.audit import RECORD_FILE, table_of
 from lab.errors import LabError
 from lab.fabric import truth as truths
-from lab.fabric.caps import all_places, change, links
+from lab.fabric.caps import change, links
 from lab.fabric.luck import Luck
 from lab.fabric.round_trips import machine_seconds
 from lab.fabric.truth import Setting
@@ -47,6 +46,8 @@ app = typer.Typer(
     help="The lab: AWS and EKS on one Linux machine.",
 )
 console = Console(highlight=False)
+#: How many places of the nodes `truth` draws.
+DRAWS = 20_000
 
 Seed = Annotated[
     int | None,
@@ -118,17 +119,6 @@ def env() -> None:
         print(f"export {name}={shlex.quote(value)}")
     tools = f"{Path(sys.executable).parent}:{known['kubernetes']}"
     print(f'export PATH={shlex.quote(tools)}:"$PATH"')
-
-
-@app.command(cls=Command)
-def status() -> None:
-    """Say whether a lab is up, and where."""
-    known = _status()
-    console.print(
-        f"A lab is up at {known['endpoint_url']}, scale {known['network_scale']:g},"
-        f" {_places(known)}.",
-        soft_wrap=True,
-    )
 
 
 @app.command(cls=Command)
@@ -205,49 +195,31 @@ def _pair(option: str) -> tuple[str, str]:
 
 @app.command(cls=Command)
 def truth(
-    seed: Annotated[int, typer.Option(min=0, help="of the draws; not the lab's own")] = 0,
-    draws: Annotated[int, typer.Option(min=100, help="how many places are drawn")] = 20_000,
     nodes: Annotated[int, typer.Option(min=2, help="nodes in each arm")] = 2,
-    instance_gigabits: Annotated[
-        float, typer.Option(min=0.1, help="the instance's peak, Gbit/s; 10 is that of c5.large")
-    ] = 10,
-    within: Annotated[
-        float | None, typer.Option(min=1, help="a round trip in a rack, microseconds")
-    ] = None,
-    between: Annotated[
-        float | None,
-        typer.Option(min=1, help="a round trip between racks without the spine, microseconds"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
 ) -> None:
     """Tell what is true over draws of places: caps and round trips, and their ratios.
 
-    What the machine adds to a round trip is measured if a lab is up, unless it is given. With
-    --json the answer also has the place of every node that the lab has launched.
+    What the machine adds to a round trip is measured if a lab is up.
     """
     source = "assumed, because no lab is up to measure it in"
-    parts = Setting.within_seconds, Setting.between_seconds
-    if within and between:
-        source = "as given"
-    elif daemon.keeper_pid() is not None:
+    machine = Setting.within_seconds, Setting.between_seconds
+    if daemon.keeper_pid() is not None:
         source = "measured between idle nodes; it takes more between the pods of a run"
-        parts = machine_seconds(links())
-    given = (within and within * 1e-6, between and between * 1e-6)
-    machine = [one or other for one, other in zip(given, parts, strict=True)]
-    setting = Setting(instance_gigabits * 1e9, network_scale(), nodes, *machine)
-    found = {**truths.truth(Luck(seed), setting, draws), "machine": source}
-    if as_json:
-        print(json.dumps({**found, "places": [asdict(link) for link in all_places()]}, indent=2))
-        return
+        machine = machine_seconds(links())
+    within, between = machine
+    setting = Setting(
+        scale=network_scale(), nodes=nodes, within_seconds=within, between_seconds=between
+    )
+    figures_of = truths.truth(Luck(0), setting, DRAWS)
     console.print(
-        f"{truths.METHOD}: {draws} draws of {nodes} nodes in each arm. A round trip takes"
-        f" {machine[0] * 1e6:.0f} µs within a rack, and between racks {machine[1] * 1e6:.0f} µs and"
+        f"{truths.METHOD}: {DRAWS} draws of {nodes} nodes in each arm. A round trip takes"
+        f" {within * 1e6:.0f} µs within a rack, and between racks {between * 1e6:.0f} µs and"
         f" the spine's delay: {source}.",
         soft_wrap=True,
     )
     for title, rows in (("over draws", "placements"), ("ratio to no group", "ratios")):
         table = Table(title, "figure", "mean", "deviation", "95 % of draws")
-        for placement, figures in found[rows].items():
+        for placement, figures in figures_of[rows].items():
             for figure, spread in figures.items():
                 table.add_row(placement, figure, *_spread(figure, spread, rows == "ratios"))
         console.print(table)
@@ -259,16 +231,6 @@ def _spread(figure: str, spread: dict[str, float], ratio: bool) -> list[str]:
         factor, form = 1, "{:.3f}"
     mean, low, high = (form.format(spread[key] * factor) for key in ("mean", "low", "high"))
     return [mean, f"{spread['log_deviation'] * 100:.2f} %", f"{low} to {high}"]
-
-
-@app.command("exec", cls=Command, context_settings={"ignore_unknown_options": True})
-def execute(
-    node: Annotated[str, typer.Argument(help="a node's name, or 'region'")],
-    command: Annotated[list[str], typer.Argument(help="what to run in its network namespace")],
-) -> None:
-    """Run a command in the network namespace of a node."""
-    _status()
-    sys.exit(subprocess.run([*daemon.enter(node), *command], check=False).returncode)
 
 
 @app.command(cls=Command)

@@ -45,8 +45,6 @@ class CloudFormationResponse(BaseResponse):
 
     def create_stack(self) -> ActionResult:
         stack = self._new_stack()
-        on_failure = self._get_param("OnFailure")
-        stack.on_failure = on_failure or "ROLLBACK"
         stack.disable_rollback = bool(self._get_param("DisableRollback", False))
         with _refusals():
             self._engine.create(stack)

@@ -153,7 +153,7 @@ class Engine:
         names = ", ".join(sorted(failed))
         detail = f" {failed['Outputs']}" if "Outputs" in failed else ""
         reason = f"The following resource(s) failed to create: [{names}].{detail}"
-        if stack.disable_rollback or stack.on_failure == "DO_NOTHING":
+        if stack.disable_rollback:
             stack.set_status("CREATE_FAILED", reason)
             return
         stack.set_status("ROLLBACK_IN_PROGRESS", f"{reason} Rollback requested by user.")
@@ -163,8 +163,6 @@ class Engine:
                 "ROLLBACK_FAILED",
                 f"The following resource(s) failed to delete: [{', '.join(sorted(undone))}].",
             )
-        elif stack.on_failure == "DELETE":
-            self._finish_delete(stack)
         else:
             stack.set_status("ROLLBACK_COMPLETE")
 

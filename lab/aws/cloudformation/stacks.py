@@ -64,7 +64,6 @@ class Stack:
     capabilities: list[str]
     tags: dict[str, str]
     disable_rollback: bool = False
-    on_failure: str = "ROLLBACK"
     parent_id: str | None = None
     root_id: str | None = None
     status: str = "REVIEW_IN_PROGRESS"
