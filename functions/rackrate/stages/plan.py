@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
+from rackrate.executions.earlier import check_earlier_runs
 from rackrate.executions.model import RunRecord, Status
 from rackrate.executions.store import Store
 from rackrate.measure.counters import NAME as COUNTERS
@@ -31,10 +32,10 @@ from rackrate.measure.placement import placed
 from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
-from rackrate.plan.check import check_plan, earlier_path
+from rackrate.plan.check import check_plan
 from rackrate.plan.claims import architecture_faults, pair_faults, placement_faults, scale_faults
 from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
-from rackrate.plan.fields import MAX_EARLIER_RUNS
+from rackrate.plan.faults import Faults
 from rackrate.plan.items import (
     Item,
     TrialKey,
@@ -52,12 +53,9 @@ from rackrate.resources import Resources
 from rackrate.settings import LOAD, BandwidthWeighting, StackArm
 from rackrate.stages.take_lease import held_by_campaign, name_faults
 from rackrate.times import now, seconds_between
-from rackrate.verdict.evidence import changed_options
 from rackrate.workloads.base import Volume, WorkloadTest
 from rackrate_text.words import counted, listed
 
-#: The statuses with which a run can be compared.
-COMPARABLE = frozenset({"succeeded", "degraded"})
 #: The VPC CNI's DaemonSet, which serves all nodes.
 CNI_PATH = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{CNI_DAEMON_SET}"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
@@ -102,34 +100,14 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     if (continued := _continue(run_id, resources)) is not None:
         return continued
     placeholders = _needs_no_nodes(raw, resources)
-    nodes = (
-        {
-            each.name: placeholder_nodes(each, settings.count_of(each), resources)
-            for each in settings.node_sets
+    if placeholders:
+        nodes = {
+            node_set.name: placeholder_nodes(node_set, settings.count_of(node_set), resources)
+            for node_set in settings.node_sets
         }
-        if placeholders
-        else _found_nodes(resources)
-    )
-    check_apart(nodes)
-    counts = {name: len(found) for name, found in nodes.items()}
-    try:
-        checked = check_plan(
-            raw,
-            stack_arms=settings.arms,
-            nodes=counts,
-            host_network=bool(settings.host_namespace),
-            run_id=run_id,
-            image=settings.tool_image,
-            allowed_images=settings.allowed_images,
-            load_nodes=len(nodes.get(LOAD, ())),
-            is_ipv6=resources.cluster.is_ipv6,
-        )
-    except InvalidPlan as invalid:
-        _blame_nodes(invalid, counts, resources)
-        _blame_node_groups(invalid, counts, resources)
-        raise
-    check_storage_classes(checked, resources)
-    check_campaign(checked, run_id, resources)
+    else:
+        nodes = _found_nodes(resources)
+    checked = _check(raw, nodes, resources, run_id)
     earlier, earlier_baseline = check_earlier_runs(checked, store)
     checked = checked.model_copy(update={"compare_with": earlier})
     arms, load_nodes, items, warm_ups, estimates = lay_out(
@@ -154,25 +132,62 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
         kubernetes_version=resources.cluster.version,
         estimates=estimates,
     )
-    store.runs.put(run_id, "plan.json", planned)
-    store.runs.put_items(run_id, "schedule.json", items)
-    batches = [list(batch) for _, batch in itertools.groupby(items, key=lambda item: item.batch)]
-    if not checked.dry_run:
-        store.runs.put(run_id, COUNTERS, Counters.not_read())
-        for number, batch in enumerate(batches, start=1):
-            store.runs.put_items(run_id, batch_name(number), batch)
-    if warm_ups:
-        store.runs.put_items(run_id, "warm_up.json", warm_ups)
+    batches = _put(planned, items, warm_ups, store)
     _record(
         planned,
         expected_seconds=_seconds_so_far(store, run_id) + estimates.seconds,
         trials=len(planned_trials(batches[0])),
         resources=resources,
     )
-    return _told(planned, len(batches), store)
+    return _summary(planned, len(batches), store)
 
 
-def _told(planned: PlannedRun, looks: int, store: Store) -> Planned:
+def _check(
+    raw: object, nodes: Mapping[str, Sequence[Node]], resources: Resources, run_id: str
+) -> Plan:
+    """The plan, checked against the stack, its nodes and its cluster."""
+    settings = resources.settings
+    check_apart(nodes)
+    counts = {name: len(nodes_of_set) for name, nodes_of_set in nodes.items()}
+    try:
+        checked = check_plan(
+            raw,
+            stack_arms=settings.arms,
+            nodes=counts,
+            host_network=bool(settings.host_namespace),
+            run_id=run_id,
+            image=settings.tool_image,
+            allowed_images=settings.allowed_images,
+            load_nodes=len(nodes.get(LOAD, ())),
+            is_ipv6=resources.cluster.is_ipv6,
+        )
+    except InvalidPlan as invalid:
+        _blame_nodes(invalid, counts, resources)
+        _blame_node_groups(invalid, counts, resources)
+        raise
+    check_storage_classes(checked, resources)
+    check_campaign(checked, run_id, resources)
+    return checked
+
+
+def _put(
+    planned: PlannedRun, items: Sequence[Item], warm_ups: Sequence[Item], store: Store
+) -> list[list[Item]]:
+    """Store a plan and its items. Returns the items of each batch."""
+    run_id = planned.run_id
+    store.runs.put(run_id, "plan.json", planned)
+    store.runs.put_items(run_id, "schedule.json", items)
+    batches = [list(batch) for _, batch in itertools.groupby(items, key=lambda item: item.batch)]
+    if not planned.plan.dry_run:
+        store.runs.put(run_id, COUNTERS, Counters.not_read())
+        for number, batch in enumerate(batches, start=1):
+            store.runs.put_items(run_id, batch_name(number), batch)
+    if warm_ups:
+        store.runs.put_items(run_id, "warm_up.json", warm_ups)
+    return batches
+
+
+def _summary(planned: PlannedRun, looks: int, store: Store) -> Planned:
     """What the next states need of a plan with so many batches."""
     run_id, plan, estimates = planned.run_id, planned.plan, planned.estimates
     return Planned(
@@ -226,7 +241,7 @@ def _continue(run_id: str, resources: Resources) -> Planned | None:
         measured=len(stay),
         resources=resources,
     )
-    return _told(planned, max(item.batch for item in items), store)
+    return _summary(planned, max(item.batch for item in items), store)
 
 
 def _check_same_nodes(planned: PlannedRun, run: RunRecord, resources: Resources) -> None:
@@ -359,121 +374,6 @@ def compared_metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
     )
 
 
-# -- earlier runs
-
-
-def check_earlier_runs(plan: Plan, store: Store) -> tuple[tuple[str, ...], str | None]:
-    """Find the earlier runs to compare this run with.
-
-    Args:
-        plan: this run's plan, whose `compare_with` has ids of runs and names of baselines.
-        store: the store.
-
-    Returns:
-        The runs' ids, and the name of the baseline that stands for all of them, if there is one.
-
-    Raises:
-        InvalidPlan: there is no such run, it did not end well, it shares no test or arm with the
-            plan, a shared test had other options, a run is named twice, or they are too many.
-    """
-    names = plan.compare_with
-    faults: list[Fault] = []
-    found: dict[str, PlannedRun] = {}
-    baseline = None
-    for index, name in enumerate(names):
-        path = earlier_path(names, index)
-        named = store.runs.named(name)
-        baseline = named.baseline
-        if named.problem is not None:
-            faults.append(Fault(path, named.problem, named.remedy))
-            continue
-        for run in named.runs:
-            if run.id in found:
-                faults.append(
-                    Fault(path, f"the run {run.id!r} is named twice", "name each run once")
-                )
-            elif run.status not in COMPARABLE:
-                faults.append(
-                    Fault(
-                        path,
-                        f"the run {run.id!r} is {run.status!r}",
-                        f"name a run that ended {' or '.join(sorted(COMPARABLE))}",
-                    )
-                )
-            else:
-                found[run.id] = store.runs.plan(run.id)
-                faults += _faults_of_earlier(plan, found[run.id], path)
-    if not faults:
-        faults += _faults_together(plan, found)
-    if faults:
-        raise InvalidPlan(faults)
-    return tuple(found), baseline if len(names) == 1 else None
-
-
-def _faults_of_earlier(plan: Plan, earlier: PlannedRun, path: str) -> list[Fault]:
-    """Why this run cannot be compared with an earlier one."""
-    faults: list[Fault] = []
-    tests = {test.name: test for test in earlier.plan.tests}
-    ours = [test for test in plan.tests if test.name in tests]
-    if not ours:
-        faults.append(
-            Fault(
-                path,
-                f"the run {earlier.run_id!r} has none of this plan's tests",
-                f"use one of {', '.join(tests)}, as it did",
-            )
-        )
-    for test in ours:
-        if fields := changed_options(tests[test.name], test):
-            faults.append(
-                Fault(
-                    path,
-                    f"the run {earlier.run_id!r} had the test {test.name!r} with {fields}",
-                    "give the test the same options, or another name",
-                )
-            )
-    if not any(_is_in(arm, earlier) for arm in plan.arms):
-        faults.append(
-            Fault(
-                path,
-                f"the run {earlier.run_id!r} has none of this plan's arms",
-                f"use one of {', '.join(arm.name for arm in earlier.arms)}, in the same networks"
-                " and zones as there",
-            )
-        )
-    return faults
-
-
-def _faults_together(plan: Plan, earlier: Mapping[str, PlannedRun]) -> list[Fault]:
-    """Why this run cannot be compared with several earlier ones at once."""
-    runs = earlier.values()
-    if len(runs) > MAX_EARLIER_RUNS:
-        problem = f"stands for {len(runs)} runs, more than {MAX_EARLIER_RUNS}"
-        return [Fault("compare_with", problem, "name fewer")]
-    shared = {
-        "tests": any(all(test in run.plan.tests for run in runs) for test in plan.tests),
-        "arms": any(all(_is_in(arm, run) for run in runs) for arm in plan.arms),
-    }
-    return [
-        Fault(
-            "compare_with",
-            f"the {len(runs)} runs have none of this plan's {things} in common",
-            "name runs of the same plan",
-        )
-        for things, are_shared in shared.items()
-        if not are_shared
-    ]
-
-
-def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
-    """Whether an earlier run has the arm, in the same networks and zones."""
-    return any(
-        (arm.name, arm.client_network, arm.server_network, arm.via, arm.pairs)
-        == (other.name, other.client_network, other.server_network, other.via, other.pairs)
-        for other in earlier.arms
-    )
-
-
 # -- nodes and arms
 
 
@@ -559,7 +459,7 @@ def _blame_nodes(invalid: InvalidPlan, counts: Mapping[str, int], resources: Res
     They have other taints, or another operating system.
     """
     settings = resources.settings
-    faults = list(invalid.faults)
+    faults = Faults(invalid.faults)
     for arm in settings.arms:
         if counts[arm.name] >= LEAST_NODES or not any("Ready node" in f.problem for f in faults):
             continue
@@ -567,13 +467,13 @@ def _blame_nodes(invalid: InvalidPlan, counts: Mapping[str, int], resources: Res
         if others := {*map(system_of, nodes)} - {"linux"}:
             problem = f"nodes of the arm {arm.name!r} run {listed(sorted(others))}, not linux"
             remedy = "update the stack with a selector of this arm that has kubernetes.io/os=linux"
-            faults.append(Fault("arms", problem, remedy))
+            faults.add("arms", problem, remedy)
         nodes = list(filter(is_ready, nodes))
         taints = {t for node in nodes for t in untolerated_taints(node, settings.tolerations)}
         if taints:
             problem = f"nodes of the arm {arm.name!r} have the taints {', '.join(sorted(taints))}"
             remedy = "update the stack with these in Tolerations, separated by commas"
-            faults.append(Fault("arms", problem, remedy))
+            faults.add("arms", problem, remedy)
     if len(faults) > len(invalid.faults):
         raise InvalidPlan(faults) from invalid
 

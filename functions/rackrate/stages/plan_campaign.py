@@ -10,6 +10,7 @@ from rackrate.changes.base import Value
 from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidCampaign, InvalidPlan
 from rackrate.executions.campaigns import Campaigns
+from rackrate.executions.earlier import check_earlier_runs
 from rackrate.executions.model import CampaignStep
 from rackrate.plan.campaign import Campaign, Uploaded, check_plans, read_campaign
 from rackrate.plan.campaign_estimate import (
@@ -32,7 +33,7 @@ from rackrate.resources import Resources
 from rackrate.results.campaign import CampaignKind, CampaignStatus
 from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
 from rackrate.settings import LOAD, StackArm
-from rackrate.stages.plan import check_earlier_runs, compared_metrics, lay_out, placeholder_nodes
+from rackrate.stages.plan import compared_metrics, lay_out, placeholder_nodes
 from rackrate.stages.take_lease import name_faults
 from rackrate.times import now
 from rackrate.verdict.draws import draws_needed
