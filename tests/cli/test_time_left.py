@@ -58,13 +58,19 @@ def test_nothing_is_claimed_before_the_stack_has_an_estimate() -> None:
     assert TimeLeft().estimate(pace(expected=None), 3) is None
 
 
-def test_before_the_first_block_it_is_the_estimate_less_what_has_passed() -> None:
-    assert TimeLeft().estimate(pace(), 10) == just(90)
-
-
-def test_a_slow_start_does_not_shorten_the_blocks() -> None:
-    # Six blocks of 12 s remain, however long the start took, and no time after the blocks.
-    assert TimeLeft().estimate(pace(block=1), 50) == just(72)
+@pytest.mark.parametrize(
+    ("block", "elapsed", "left"),
+    [
+        (None, 10, just(90)),
+        (None, 500, Late(400)),
+        # Six blocks of 12 s remain, however long the start took, and no time after the blocks.
+        (1, 50, just(72)),
+    ],
+)
+def test_before_the_first_block_it_is_the_estimate_less_what_has_passed(
+    block: int | None, elapsed: float, left: object
+) -> None:
+    assert TimeLeft().estimate(pace() if block is None else pace(block=block), elapsed) == left
 
 
 def test_it_falls_within_a_block_and_from_block_to_block() -> None:
@@ -86,10 +92,6 @@ def test_no_time_left_is_claimed_while_a_block_takes_much_longer_than_it_should(
     left.estimate(pace(block=3), 50)
     assert left.estimate(pace(block=3), 95) == Late(33), "it waits for a node"
     assert left.estimate(pace(block=4), 110) == just(36 + 2)
-
-
-def test_a_start_that_took_the_time_of_the_whole_run_is_late() -> None:
-    assert TimeLeft().estimate(pace(), 500) == Late(400)
 
 
 def test_a_start_is_not_late_by_a_difference_that_rounds_to_nothing() -> None:

@@ -51,18 +51,19 @@ class TestWhichLimitBinds:
     def test_c5_large(self, flows, placement, name, size):
         assert of(flows, placement) == Limit(name, size, GUIDE, 0.75e9)
 
-    def test_many_flows_on_a_large_instance_are_still_bound_by_the_flows(self):
-        assert of(4, "none", STEADY) == Limit("single-flow", 20e9)
-
-    def test_a_large_instance_sustains_its_peak(self):
-        assert of(32, "none", STEADY) == Limit("instance baseline", 50e9)
-
-    def test_a_small_instance_binds_even_one_flow(self):
-        found = of(1, "cluster", network(0.5e9, 2e9))
-        assert found == Limit("instance peak", 2e9, GUIDE, 0.5e9)
-
-    def test_an_unknown_instance_leaves_the_flows(self):
-        assert of(8, "cluster", UNKNOWN) == Limit("single-flow", 80e9)
+    @pytest.mark.parametrize(
+        ("flows", "placement", "instance", "limit"),
+        [
+            (4, "none", STEADY, Limit("single-flow", 20e9)),
+            (32, "none", STEADY, Limit("instance baseline", 50e9)),
+            (1, "cluster", network(0.5e9, 2e9), Limit("instance peak", 2e9, GUIDE, 0.5e9)),
+            (8, "cluster", UNKNOWN, Limit("single-flow", 80e9)),
+        ],
+    )
+    def test_the_flows_or_the_instance_bind_whichever_is_less(
+        self, flows, placement, instance, limit
+    ):
+        assert of(flows, placement, instance) == limit
 
     def test_a_scaled_network_scales_its_limits_and_what_a_burst_leaves(self):
         assert of(1, "cluster", network_scale=0.1) == Limit("single-flow", 1e9, GUIDE, 0.075e9)

@@ -285,10 +285,6 @@ class TestTheDocument:
         readme = (Path(__file__).parents[3] / "README.md").read_text()
         assert f"${total:.2f} an hour" in readme
 
-    def test_it_names_every_guard(self):
-        for guard in estimated().guards:
-            assert f"| `{guard.guard}` |" in DOCUMENT
-
     def test_its_assumptions_are_the_codes(self):
         small = f"{costs.SECONDS_PER_INVOCATION:.0f} second with {costs.FUNCTION_MEGABYTES} MB"
         assert f"{small} each, and the time of the servers" in DOCUMENT

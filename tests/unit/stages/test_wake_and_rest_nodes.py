@@ -431,17 +431,15 @@ class TestRest:
         rest_nodes(RUN, resources)  # neither run has recorded its end yet
         assert rest_nodes(OTHER, resources).rested == GROUPS
 
-    def test_a_record_older_than_any_run_can_be_keeps_no_node_awake(self, wake, store, resources):
+    @pytest.mark.parametrize(("over", "needed_by"), [(-3600, (OTHER,)), (60, ())])
+    def test_a_run_keeps_its_nodes_as_long_as_the_machine_allows(
+        self, over, needed_by, wake, store, resources
+    ):
         wake(run=OTHER)
         wake()
-        let_pass(store, RUN_LIMIT_SECONDS + 60, run=OTHER)
-        assert rest_nodes(RUN, resources).rested == GROUPS
-
-    def test_a_run_as_long_as_the_machine_allows_keeps_its_nodes(self, wake, store, resources):
-        wake(run=OTHER)
-        wake()
-        let_pass(store, RUN_LIMIT_SECONDS - 3600, run=OTHER)
-        assert rest_nodes(RUN, resources).needed_by == (OTHER,)
+        let_pass(store, RUN_LIMIT_SECONDS + over, run=OTHER)
+        rested = rest_nodes(RUN, resources)
+        assert (rested.needed_by, rested.rested) == (needed_by, () if needed_by else GROUPS)
 
     def test_groups_without_nodes_are_left_alone(self, eks, resources):
         assert rest_nodes(RUN, resources).rested == GROUPS

@@ -332,35 +332,20 @@ class TestFalseAlarms:
     LEVELS = (0.5, 0.97, 1.0, 1.1, 1.17, 1.2, 1.25, 1.5, 4.0)
 
     @pytest.mark.parametrize("level", LEVELS)
-    @pytest.mark.parametrize("count", [6, 10, 30])
-    def test_three_percent_of_noise_in_a_trial_is_no_drop(self, level, count):
-        chance = random.Random(f"{level}/{count}")
-        alarms = sum(
-            drop_to(
-                1.0,
-                [level * chance.gauss(1, 0.03) for _ in range(count)],
-                least_before=LEAST_INTERVALS,
-                least_after=LEAST_INTERVALS,
-            )
-            is not None
-            for _ in range(self.RUNS)
-        )
-        assert alarms < 0.01 * self.RUNS
-
-    @pytest.mark.parametrize("level", LEVELS)
-    @pytest.mark.parametrize("count", [3, 6, 12])
-    def test_three_percent_of_noise_between_blocks_is_no_drop(self, level, count):
-        chance = random.Random(f"{level}/{count}/blocks")
-        alarms = sum(
-            drop_to(
-                1.0,
-                [level * chance.gauss(1, 0.03) for _ in range(count)],
-                least_before=LEAST_BLOCKS_BEFORE,
-                least_after=LEAST_BLOCKS_AFTER,
-            )
-            is not None
-            for _ in range(self.RUNS)
-        )
+    @pytest.mark.parametrize(
+        ("where", "count", "before", "after"),
+        [
+            *(("trial", count, LEAST_INTERVALS, LEAST_INTERVALS) for count in (6, 10, 30)),
+            *(("blocks", count, LEAST_BLOCKS_BEFORE, LEAST_BLOCKS_AFTER) for count in (3, 6, 12)),
+        ],
+    )
+    def test_three_percent_of_noise_is_no_drop(self, level, where, count, before, after):
+        chance = random.Random(f"{level}/{count}/{where}")
+        alarms = 0
+        for _ in range(self.RUNS):
+            values = [level * chance.gauss(1, 0.03) for _ in range(count)]
+            cut = drop_to(1.0, values, least_before=before, least_after=after)
+            alarms += cut is not None
         assert alarms < 0.01 * self.RUNS
 
     @pytest.mark.parametrize("height", [1.5, 2.0, 6.5])
