@@ -153,20 +153,8 @@ def read_campaign(
             one that does not exist.
         faults: where faults are added.
     """
-    given = _without_kinship(raw)
-    if isinstance(given, dict) and before is not None:
-        anew = {name for name in _ANEW if name in given}
-        for name in sorted(given.keys() - {*_ANEW, "continue", "$schema"}):
-            problem = "is taken over from the campaign that this one continues"
-            faults.add(name, problem, f"remove it; {listed(_ANEW)} may be given")
-        usual = {"dry_run": False, "skip_if_running": False}
-        given = {**before, **usual, **{name: given[name] for name in (*anew, "continue")}}
-    model = read_fields(
-        given := whole_numbers(given),
-        CampaignInput,
-        faults,
-        "leave out what the defaults say already",
-    )
+    given = whole_numbers(_with_earlier_fields(_without_kinship(raw), before, faults))
+    model = read_fields(given, CampaignInput, faults, "leave out what the defaults say already")
     _check_id(campaign_id, faults)
     sweep = _read_sweep(model, sweeps, faults)
     pool = _read_pool(model, faults)
@@ -198,6 +186,18 @@ def read_campaign(
         seed=zlib.crc32(campaign_id.encode()) if model.seed is None else model.seed,
         dry_run=model.dry_run,
     )
+
+
+def _with_earlier_fields(given: object, before: Mapping[str, Any] | None, faults: Faults) -> object:
+    """The input, with the fields of the campaign that it continues."""
+    if not isinstance(given, dict) or before is None:
+        return given
+    anew = {name for name in _ANEW if name in given}
+    for name in sorted(given.keys() - {*_ANEW, "continue", "$schema"}):
+        problem = "is taken over from the campaign that this one continues"
+        faults.add(name, problem, f"remove it; {listed(_ANEW)} may be given")
+    usual = {"dry_run": False, "skip_if_running": False}
+    return {**before, **usual, **{name: given[name] for name in (*anew, "continue")}}
 
 
 def _without_kinship(raw: object) -> object:

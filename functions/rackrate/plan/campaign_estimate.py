@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.document import Document
-from rackrate.errors import Fault
 from rackrate.plan.campaign import USUAL_DRAWS, Campaign
 from rackrate.plan.costs import Cost
 from rackrate.plan.estimate import Estimates
+from rackrate.plan.faults import Faults
 from rackrate_text.units import dollars, duration
 from rackrate_text.words import span
 
@@ -251,7 +251,7 @@ def _steps_left(
     return left
 
 
-def check_budget(campaign: Campaign, estimate: CampaignEstimate, faults: list[Fault]) -> list[str]:
+def check_budget(campaign: Campaign, estimate: CampaignEstimate, faults: Faults) -> list[str]:
     """Check that the budget suffices for one step. Returns warnings about what it does not cover.
 
     Args:
@@ -260,12 +260,10 @@ def check_budget(campaign: Campaign, estimate: CampaignEstimate, faults: list[Fa
         faults: where faults are added.
     """
     if campaign.pause_minutes and estimate.seconds.most > MOST_SECONDS:
-        faults.append(
-            Fault(
-                "pause_minutes",
-                f"makes the campaign longer than the {MOST_SECONDS / 86400:.1f} days it may take",
-                "ask for shorter pauses, or for fewer draws and continue the campaign later",
-            )
+        faults.add(
+            "pause_minutes",
+            f"makes the campaign longer than the {MOST_SECONDS / 86400:.1f} days it may take",
+            "ask for shorter pauses, or for fewer draws and continue the campaign later",
         )
     budget = campaign.budget_dollars
     costs = [step.most_usd for step in estimate.step_estimates]
@@ -274,12 +272,10 @@ def check_budget(campaign: Campaign, estimate: CampaignEstimate, faults: list[Fa
         return ["the price of the nodes is not known, so the budget cannot be kept to"]
     step = "draw" if campaign.sweep is None else "step"
     if known and budget < max(known):
-        faults.append(
-            Fault(
-                "budget_dollars",
-                f"{dollars(budget)} is less than one {step} may cost, {dollars(max(known))}",
-                "allow more, or ask for fewer or shorter tests, fewer blocks, or smaller nodes",
-            )
+        faults.add(
+            "budget_dollars",
+            f"{dollars(budget)} is less than one {step} may cost, {dollars(max(known))}",
+            "allow more, or ask for fewer or shorter tests, fewer blocks, or smaller nodes",
         )
     elif budget < estimate.usd.least:
         what = "least draws" if campaign.sweep is None else "whole sweep"

@@ -66,8 +66,7 @@ def check_plan(
     check_name(run_id, faults)
     raw = whole_numbers(raw)
     model = _read_fields(raw, faults)
-    given = raw if isinstance(raw, dict) else {}
-    arms = read_arms(model, given, stack_arms, faults)
+    arms = read_arms(model, raw, stack_arms, faults)
     check_arms(arms, stack_arms, nodes, faults, host_network=host_network)
     baseline = choose_baseline(model, list(arms.values()), stack_arms, faults)
     tests = read_tests(model.tests, image, allowed_images, faults, is_ipv6=is_ipv6)

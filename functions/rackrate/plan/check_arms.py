@@ -18,7 +18,7 @@ from rackrate_text.words import counted, listed, nearest
 
 def read_arms(
     model: PlanInput,
-    given: Mapping[str, Any],
+    raw: object,
     stack_arms: Sequence[StackArm],
     faults: Faults,
 ) -> dict[str, ArmChoice]:
@@ -36,7 +36,7 @@ def read_arms(
             arms[path] = arm
     if model.arms is not None and len(entries) < 2:
         faults.add("arms", "a comparison needs two arms", f"name two of {listed(by_name)}")
-    if given.get("arms", ()) is None:
+    if isinstance(raw, dict) and raw.get("arms", ()) is None:
         faults.add("arms", "must be a list, not null", "leave it out to measure every arm")
     return arms
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rackrate.errors import Fault
 from rackrate.plan.arms import Arm, InstancePlacement, Node
+from rackrate.plan.faults import Faults
 from rackrate.plan.pairing import Pairing
 from rackrate.tools.base import TestBase
 from rackrate_text.words import counted, listed
@@ -28,7 +29,7 @@ def placement_faults(arms: Sequence[Arm], whereabouts: Mapping[str, str]) -> lis
         arms: the plan's arms in its order, with their nodes.
         whereabouts: a description of the nodes of each of the stack's arms.
     """
-    faults: list[Fault] = []
+    faults = Faults()
     checked: set[str] = set()
     owners: dict[str, Arm] = {}
     for index, arm in enumerate(arms):
@@ -46,13 +47,11 @@ def placement_faults(arms: Sequence[Arm], whereabouts: Mapping[str, str]) -> lis
         if group is None or found or arm.placement != "cluster":
             continue
         if (other := owners.setdefault(group, arm)) is not arm:
-            faults.append(
-                Fault(
-                    path,
-                    f"the arms {other.name!r} and {arm.name!r} are both in the cluster placement"
-                    f" group {group}, so they do not differ in it",
-                    f"launch the {where} in a group of its own",
-                )
+            faults.add(
+                path,
+                f"the arms {other.name!r} and {arm.name!r} are both in the cluster placement"
+                f" group {group}, so they do not differ in it",
+                f"launch the {where} in a group of its own",
             )
     return faults
 
@@ -69,7 +68,7 @@ def pair_faults(
         pairing: the plan's choice of pairs.
         whereabouts: a description of the nodes of each of the stack's arms.
     """
-    faults = []
+    faults = Faults()
     for index, arm in enumerate(arms):
         if arm.pairs == "any" or any(node.is_placeholder for node in arm.nodes):
             continue
@@ -78,7 +77,7 @@ def pair_faults(
         if nowhere:
             names = listed(nowhere, most=_MOST_NAMED)
             problem = f"the zone of {names} of the arm {arm.name!r} is not known"
-            faults.append(Fault(path, problem, f"label it topology.kubernetes.io/zone: {names}"))
+            faults.add(path, problem, f"label it topology.kubernetes.io/zone: {names}")
             continue
         made = sum(map(len, Pairing("mesh").edges(arm, 0)))
         zones = listed(sorted({node.zone or "" for node in arm.nodes}))
@@ -86,10 +85,10 @@ def pair_faults(
         if not made:
             several = "one zone twice" if arm.pairs == "within-zone" else "several zones"
             remedy = f"let the {whereabouts[arm.stack_arm]} be in {several}, or write 'any'"
-            faults.append(Fault(path, f"{told} no pair {where}", remedy))
+            faults.add(path, f"{told} no pair {where}", remedy)
         elif pairing.kind == "random" and pairing.count > made:
             problem = f"{told} {counted(made, 'pair')} {where}, fewer than {pairing.count}"
-            faults.append(Fault("pairing.random", problem, "ask for fewer, or for 'mesh'"))
+            faults.add("pairing.random", problem, "ask for fewer, or for 'mesh'")
     return faults
 
 

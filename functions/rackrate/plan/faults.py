@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from rackrate.errors import Fault
 from rackrate.plan.campaign_fields import CampaignInput, Draws
@@ -26,6 +27,13 @@ _UNIONS: Mapping[type[BaseModel], Mapping[str, type[BaseModel] | None]] = {
 }
 #: What to do about a list that is too long, where it is not to make several runs.
 _TOO_LONG = {"compare_with": "name fewer", "pool": "name fewer"}
+#: The words for a bound, its name in pydantic's error, and what to write instead.
+_BOUNDS = {
+    "greater_than": ("more than", "gt", "larger"),
+    "greater_than_equal": ("at least", "ge", "larger"),
+    "less_than": ("less than", "lt", "smaller"),
+    "less_than_equal": ("at most", "le", "smaller"),
+}
 _REMEDIES = {
     "int_type": "write a whole number, without quotes",
     "int_from_float": "write a whole number, without a fraction",
@@ -105,52 +113,55 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> Fa
             location = (location[0], *location[2:])
             fields = branch.model_fields if (branch := unions[union]) else ()
         path = prefix + _path(location)
-        kind, context = detail["type"], detail.get("ctx", {})
-        value = detail["input"]
-        match kind:
-            case "rule":  # a tool's own message about options that conflict
-                problem, remedy = context["problem"], context["remedy"]
-            case "extra_forbidden":
-                problem = "is not a field here" + nearest(str(location[-1]), fields)
-                remedy = f"remove it, or use one of {listed(fields, 'or')}"
-            case "missing":
-                problem, remedy = "is missing", _REMEDIES[kind]
-            case "greater_than":
-                problem = f"must be more than {context['gt']}, not {shown(value)}"
-                remedy = "write a larger number"
-            case "greater_than_equal":
-                problem = f"must be at least {context['ge']}, not {shown(value)}"
-                remedy = "write a larger number"
-            case "less_than":
-                problem = f"must be less than {context['lt']}, not {shown(value)}"
-                remedy = "write a smaller number"
-            case "less_than_equal":
-                problem = f"must be at most {context['le']}, not {shown(value)}"
-                remedy = "write a smaller number"
-            case "literal_error":
-                problem = f"must be {context['expected']}, not {shown(value)}"
-                remedy = "use one of these"
-                if path == "pairing":
-                    remedy += ', or {"random": number of pairs}'
-            case "string_pattern_mismatch":
-                problem = f"{shown(value)} is not a name"
-                remedy = "use lower-case letters, digits and hyphens, no hyphen first or last"
-            case "string_too_long":
-                problem = f"is longer than {context['max_length']} characters"
-                remedy = "shorten it"
-            case "string_too_short":
-                problem, remedy = "is empty", "write something, or leave it out"
-            case "too_short":
-                problem, remedy = "is empty", "name at least one, or leave it out"
-            case "too_long":
-                problem = f"has more than {context['max_length']} entries"
-                remedy = _TOO_LONG.get(path, "split it into several runs")
-            case _:
-                message = detail["msg"].removeprefix("Input ").replace("should", "must")
-                problem = f"{message}, not {kind_of(value)}"
-                remedy = _REMEDIES.get(kind, "correct it")
-        faults.add(path, problem, remedy)
+        faults.add(path, *_wording(detail, path, fields))
     return faults
+
+
+def _wording(detail: ErrorDetails, path: str, fields: Iterable[str]) -> tuple[str, str]:
+    """The problem and the remedy of one of pydantic's errors.
+
+    Args:
+        detail: the error.
+        path: its path in the input.
+        fields: the fields that its object may have.
+    """
+    kind, context = detail["type"], detail.get("ctx", {})
+    value = detail["input"]
+    match kind:
+        case "rule":  # a tool's own message about options that conflict
+            problem, remedy = context["problem"], context["remedy"]
+        case "extra_forbidden":
+            problem = "is not a field here" + nearest(str(detail["loc"][-1]), fields)
+            remedy = f"remove it, or use one of {listed(fields, 'or')}"
+        case "missing":
+            problem, remedy = "is missing", _REMEDIES[kind]
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            words, bound, size = _BOUNDS[kind]
+            problem = f"must be {words} {context[bound]}, not {shown(value)}"
+            remedy = f"write a {size} number"
+        case "literal_error":
+            problem = f"must be {context['expected']}, not {shown(value)}"
+            remedy = "use one of these"
+            if path == "pairing":
+                remedy += ', or {"random": number of pairs}'
+        case "string_pattern_mismatch":
+            problem = f"{shown(value)} is not a name"
+            remedy = "use lower-case letters, digits and hyphens, no hyphen first or last"
+        case "string_too_long":
+            problem = f"is longer than {context['max_length']} characters"
+            remedy = "shorten it"
+        case "string_too_short":
+            problem, remedy = "is empty", "write something, or leave it out"
+        case "too_short":
+            problem, remedy = "is empty", "name at least one, or leave it out"
+        case "too_long":
+            problem = f"has more than {context['max_length']} entries"
+            remedy = _TOO_LONG.get(path, "split it into several runs")
+        case _:
+            message = detail["msg"].removeprefix("Input ").replace("should", "must")
+            problem = f"{message}, not {kind_of(value)}"
+            remedy = _REMEDIES.get(kind, "correct it")
+    return problem, remedy
 
 
 def whole_numbers(value: Any) -> Any:
