@@ -29,24 +29,34 @@ def skewed(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return (chance.lognormal(0.0, 0.6, shape) - math.exp(0.18)) / 0.78
 
 
-def bimodal(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Two levels whose distance is ten times the noise of each."""
-    return np.where(chance.random(shape) < 0.5, -1.0, 1.0) + chance.normal(0.0, 0.2, shape)
+@dataclass(frozen=True)
+class TwoLevels:
+    """A share of the values is on a lower level; each has normal noise besides."""
+
+    share: float
+    lower: float
+    upper: float
+    noise: float
+
+    def __call__(self, chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        """The noise around the levels."""
+        levels = np.where(chance.random(shape) < self.share, self.lower, self.upper)
+        return levels + chance.normal(0.0, self.noise, shape)
 
 
-def rare(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """One value in five is of a second, lower level. Six blocks may contain none of these."""
-    return np.where(chance.random(shape) < 0.2, -2.0, 0.5) + chance.normal(0.0, 0.2, shape)
+#: Two levels whose distance is ten times the noise of each.
+bimodal = TwoLevels(0.5, -1.0, 1.0, 0.2)
+#: One value in five is of a second, lower level. Six blocks may contain none of these.
+rare = TwoLevels(0.2, -2.0, 0.5, 0.2)
+#: One block in ten is on another path, 25 times the noise away. Few blocks may have none.
+other_path = TwoLevels(0.1, -22.5, 2.5, 1.0)
+#: Dips of 0.3 in one block of five.
+dips = TwoLevels(0.2, -0.3, 0.0, 0.005)
 
 
 def heavy(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """Student's t with three degrees of freedom: outliers in every run."""
     return chance.standard_t(3, shape) / math.sqrt(3)
-
-
-def other_path(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """One block in ten is on another path, 25 times the noise away. Few blocks may have none."""
-    return np.where(chance.random(shape) < 0.1, -22.5, 2.5) + chance.normal(0.0, 1.0, shape)
 
 
 @dataclass(frozen=True)
@@ -62,11 +72,6 @@ class Drifting:
         for index in range(1, shape[-1]):
             steps[..., index] += self.correlation * steps[..., index - 1]
         return steps
-
-
-def dips(chance: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Dips of 0.3 in one block of five."""
-    return np.where(chance.random(shape) < 0.2, -0.3, 0.0) + chance.normal(0, 0.005, shape)
 
 
 def bursty(number: int, mean: int, chance: np.random.Generator) -> Floats:

@@ -62,10 +62,6 @@ def test_twice_the_throughput_is_better():
     assert (found.arm_median, found.baseline_median) == (9.5, 4.945)
 
 
-def test_half_the_throughput_is_worse():
-    assert verdict(STEADY, FAST).verdict == "worse"
-
-
 def test_less_latency_is_better():
     found = verdict([155e-6] * 6, [457e-6] * 6, better="lower")
     assert (found.verdict, found.ratio) == ("better", pytest.approx(155 / 457))
@@ -156,7 +152,6 @@ def test_values_without_scatter_get_an_interval_as_wide_as_their_resolution():
 def test_rounding_does_not_decide_at_the_threshold():
     assert verdict([1.05] * 6, [1.00] * 6, resolution=0.01).verdict == "inconclusive"
     assert verdict([10.5] * 6, [10.0] * 6, resolution=0.1).verdict == "inconclusive"
-    assert verdict([1.05] * 6, [1.00] * 6).verdict == verdict([10.5] * 6, [10.0] * 6).verdict
 
 
 # -- the design
