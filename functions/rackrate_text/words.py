@@ -60,6 +60,11 @@ def capitalized(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}"
 
 
+def sentence(words: str | None) -> str:
+    """The words as a sentence: capitalized, with one period at the end; empty without words."""
+    return f"{capitalized(words.rstrip('.'))}." if words else ""
+
+
 _DECIMAL = re.compile(r"(\d)_(\d)")
 
 

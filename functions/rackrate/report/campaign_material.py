@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import quote
 
+from rackrate.report.tables import link
 from rackrate.results.campaign import CampaignResults, Step, SweepCell
 from rackrate.verdict.answers import Answer
 from rackrate.verdict.model import Word
@@ -15,6 +16,8 @@ from rackrate_text.words import metric_of_test
 
 #: The most figures of a page, so that it opens quickly and can be sent by mail.
 MOST_FIGURES = 24
+#: Where the rows are that a table leaves out.
+REST = "campaign.json lists"
 #: The statuses of runs that have a page.
 _WITH_PAGE = frozenset({"succeeded", "degraded", "failed"})
 
@@ -77,16 +80,12 @@ class CampaignMaterial:
         """The step that made a run; None for a run of an earlier campaign of the series."""
         return self._steps.get(run_id)
 
-    def run_link(self, run_id: str) -> str | None:
-        """The relative link from the page to a run's page.
-
-        Returns:
-            None if the run has no page, or lies in the bucket of another stack.
-        """
+    def run_link(self, run_id: str) -> str:
+        """A run's id, as a link to the run's page if it has one in the bucket of this stack."""
         step = self.step_of(run_id)
         if step is not None and (step.source is not None or step.status not in _WITH_PAGE):
-            return None
-        return f"../../runs/{quote(run_id)}/report.html"
+            return run_id
+        return link(run_id, f"../../runs/{quote(run_id)}/report.html")
 
 
 @dataclass(frozen=True)

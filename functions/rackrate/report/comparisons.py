@@ -1,139 +1,22 @@
-"""The table of comparisons that the pages of runs and campaigns share, and its cells."""
+"""The comparisons of two arms, for the tiles and the tables of the pages of runs and campaigns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from markupsafe import Markup
 
 from rackrate.report.charts import intervals
-from rackrate.report.frame import key
-from rackrate.report.markup import MOST_ROWS, REST, text
+from rackrate.report.frame import Figure
+from rackrate.report.tables import MOST_ROWS
+from rackrate.verdict import wording
 from rackrate.verdict.answers import Answer
-from rackrate.verdict.model import Verdict, Word
-from rackrate_text.units import UNKNOWN, change, changes, percent, quantity
-
-
-@dataclass(frozen=True)
-class Row:
-    """A comparison of two arms.
-
-    Attributes:
-        anchor: the id of the section about it.
-        subject: the test and the metric.
-        sides: the two sides that are compared.
-        word: the verdict.
-        drifted: whether one arm drifted alone.
-        ratio: the ratio to draw in the first cell, or None.
-        intervals: the ratio and its intervals in words.
-        cells: the markup of the cells after the word; the first is below the drawn ratio.
-    """
-
-    anchor: str
-    subject: str
-    sides: str
-    word: Word
-    drifted: bool = field(default=False, kw_only=True)
-    ratio: intervals.Ratio | None
-    intervals: str
-    cells: Sequence[str]
-
-
-def ratio_of(compared: Answer | Verdict) -> intervals.Ratio | None:
-    """The drawable ratio of a comparison with its adjusted interval, or None."""
-    if compared.ratio is None or compared.ci_simultaneous is None:
-        return None
-    found = intervals.Ratio(compared.ratio, compared.ci_simultaneous, compared.threshold)
-    return found if found.drawable else None
-
-
-def change_cell(compared: Answer | Verdict, *more: str) -> str:
-    """The change, its adjusted interval, and more lines of markup."""
-    if compared.ratio is None:
-        return UNKNOWN
-    lines = [f"<strong>{text(change(compared.ratio))}</strong>"]
-    if compared.ci_simultaneous:
-        lines.append(text(changes(compared.ci_simultaneous)))
-    return f'<span class="figures-of">{"<br>".join([*lines, *more])}</span>'
-
-
-def table(
-    rows: Sequence[Row],
-    *,
-    heads: Sequence[str],
-    name: str,
-    caption: str,
-    rest: str = REST,
-) -> str:
-    """A table with a row for each comparison; all drawn ratios have the same scale.
-
-    A narrow screen shows each row as a card. ARIA roles keep it a table for screen readers.
-
-    Args:
-        rows: the comparisons.
-        heads: the heads of the cells after the word, as text.
-        name: its name within the page.
-        caption: its caption, as text.
-        rest: a phrase that says where the rows are that are too many.
-    """
-    ratios = [row.ratio for row in rows if row.ratio is not None]
-    reach = intervals.common_reach(ratios)
-    scale = intervals.ratio_scale(reach, name=f"scale-{name}") if ratios else ""
-    head = "".join(
-        f'<th scope="col" role="columnheader">{content}</th>'
-        for content in (
-            "comparison",
-            "verdict",
-            f"{escape(heads[0])}{scale}",
-            *map(escape, heads[1:]),
-        )
-    )
-    lines = "".join(
-        _row(row, heads, reach, f"{name}-{index}", scale)
-        for index, row in enumerate(rows[:MOST_ROWS])
-    )
-    left = len(rows) - MOST_ROWS
-    more = f'<p class="quiet">And {left} more, which {escape(rest)}.</p>' if left > 0 else ""
-    return (
-        f'<table class="verdicts" role="table" id="verdicts-{name}">'
-        f"<caption>{escape(caption)}</caption>"
-        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
-        f'<tbody role="rowgroup">{lines}</tbody></table>{more}'
-    )
-
-
-def _row(row: Row, heads: Sequence[str], reach: float, name: str, scale: str) -> str:
-    drawn = narrow = ""
-    if row.ratio is not None:
-        drawn = intervals.interval_row(
-            row.ratio,
-            reach,
-            name=f"interval-{name}",
-            title=f"{row.subject}, {row.sides}: ratio.",
-            description=row.intervals,
-        )
-        # Rows shown as cards have no header, so they contain the scale themselves.
-        narrow = scale.replace(f"scale-{name.rsplit('-', 1)[0]}", f"scale-{name}")
-    first, *others = row.cells
-    contents = (
-        word(row.word, drifted=row.drifted),
-        f'<div class="narrow">{narrow}</div>{drawn}{first}',
-        *others,
-    )
-    columns = "".join(
-        f'<td role="cell" data-label="{escape(label, quote=True)}">{content}</td>'
-        for label, content in zip(("verdict", *heads), contents, strict=True)
-    )
-    return (
-        f'<tr role="row"><th scope="row" role="rowheader"><a href="#{row.anchor}">'
-        f"{text(row.subject)}</a>"
-        f'<br><span class="quiet">{text(row.sides)}</span></th>{columns}</tr>'
-    )
-
-
-def word(found: Word, *, drifted: bool = False) -> str:
-    """A verdict's word, with its color and sign, and whether one arm drifted alone."""
-    return f'<span class="{found.split()[0]}">{found}{", drift" if drifted else ""}</span>'
+from rackrate.verdict.model import Ends, Verdict, Word
+from rackrate_text.units import quantity
+from rackrate_text.words import interval_title
 
 
 @dataclass(frozen=True)
@@ -155,28 +38,152 @@ class Side:
     share: float | None = None
 
 
-def levels(sides: Sequence[Side], unit: str, *, name: str, title: str) -> str:
-    """The levels of both sides as bars and in figures, with their documented limits."""
-    said = []
-    for side in sides:
-        figures = text(quantity(side.level, unit))
-        if side.limit is not None:
-            of = f"{text(percent(side.share))} of " if side.share is not None else "limit "
-            figures += f" <span class=quiet>{of}{text(quantity(side.limit, unit))}</span>"
-        named = f"{key(side.number)} {text(side.name)}"
-        said.append(f"{named} <span class=level>{figures}</span>")
-    told = "<br>".join(said)
-    found = [
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A comparison of two arms.
+
+    Attributes:
+        of: the answer or the verdict.
+        anchor: the id of the section about it.
+        subject: the test and the metric.
+        sides: the two sides that are compared.
+        drifted: whether one arm drifted alone.
+        lacks: what an inconclusive one lacks; None if that is not known.
+        scope: what it applies to.
+        in_words: the change and its intervals.
+        bars: the levels of both sides.
+        limit: the name of the documented limits of both.
+        stack: the interval for the stack's placement.
+        prediction: the interval of the next deployment's ratio.
+        varies: how much draws vary, in words.
+    """
+
+    of: Answer | Verdict
+    anchor: str
+    subject: str
+    sides: str
+    drifted: bool = False
+    lacks: str | None
+    scope: str
+    in_words: str
+    bars: Sequence[Side]
+    limit: str = ""
+    stack: Ends | None = None
+    prediction: Ends | None = None
+    varies: str = ""
+
+    @property
+    def levels(self) -> str | None:
+        """The levels in words, such as `488 → 980 Mbit/s`; None if one is unknown."""
+        return wording.levels(self.of)
+
+    @property
+    def drawable(self) -> intervals.Ratio | None:
+        """The ratio with its interval, if it can be drawn."""
+        of = self.of
+        if of.ratio is None or of.ci_simultaneous is None:
+            return None
+        ratio = intervals.Ratio(of.ratio, of.ci_simultaneous, of.threshold)
+        return ratio if ratio.drawable else None
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A comparison with its figure, what it applies to, and all its qualifications.
+
+    Attributes:
+        heading: the comparison.
+        verdict: its verdict.
+        figure: its figure, or why there is none; None for nothing.
+        lines: sentences about it; empty ones are left out.
+        anchor: its id; a verdict's has none.
+    """
+
+    heading: str
+    verdict: Word
+    figure: Figure | str | None
+    lines: Sequence[str]
+    anchor: str = ""
+
+
+class Row(NamedTuple):
+    """A comparison with its charts: its interval, the scale for narrow screens, and its levels."""
+
+    compared: Comparison
+    interval: Markup
+    scale: Markup
+    levels: Markup
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """A table of comparisons.
+
+    Attributes:
+        name: its name within the page.
+        compared: the comparisons.
+        adjusted_for: the number of tests for which the shown intervals are adjusted; 0 if they are
+            not.
+    """
+
+    name: str
+    compared: Sequence[Comparison]
+    adjusted_for: int
+
+    @property
+    def interval_title(self) -> str:
+        """What the shown intervals are."""
+        return interval_title(self.adjusted_for)
+
+    @property
+    def scope(self) -> str:
+        """What all comparisons apply to; empty if they differ, which is a column then."""
+        scopes = {each.scope for each in self.compared}
+        return scopes.pop() if len(scopes) == 1 else ""
+
+    @cached_property
+    def _reach(self) -> float:
+        """The reach of the scale that all drawn ratios have."""
+        return intervals.common_reach(filter(None, (each.drawable for each in self.compared)))
+
+    @cached_property
+    def scale(self) -> str:
+        """The scale of all drawn ratios; empty without any."""
+        if not any(each.drawable for each in self.compared):
+            return Markup()
+        return intervals.ratio_scale(self._reach).svg(f"scale-{self.name}")
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the table."""
+        return [
+            self._row(each, f"{self.name}-{n}") for n, each in enumerate(self.compared[:MOST_ROWS])
+        ]
+
+    def _row(self, compared: Comparison, name: str) -> Row:
+        drawn = narrow = Markup()
+        if (ratio := compared.drawable) is not None:
+            title = f"{compared.subject}, {compared.sides}: ratio."
+            row = intervals.interval_row(ratio, self._reach)
+            drawn = row.svg(f"interval-{name}", title, compared.in_words)
+            # Rows shown as cards have no header, so they contain the scale themselves.
+            narrow = Markup(str(self.scale).replace(f"scale-{self.name}", f"scale-{name}"))
+        return Row(compared, drawn, narrow, _levels(compared, f"levels-{name}"))
+
+
+def _levels(compared: Comparison, name: str) -> Markup:
+    """The levels of both sides as bars; empty if one is unknown."""
+    levels = [
         intervals.Level(side.number, side.level, side.limit)
-        for side in sides
+        for side in compared.bars
         if side.level is not None
     ]
-    if len(found) < len(sides):
-        return told
+    if len(levels) < len(compared.bars):
+        return Markup()
     words = "; ".join(
-        f"{side.name}: {quantity(side.level, unit)}"
-        + (f", limit {quantity(side.limit, unit)}" if side.limit is not None else "")
-        for side in sides
+        f"{side.name}: {quantity(side.level, compared.of.unit)}"
+        + (f", limit {quantity(side.limit, compared.of.unit)}" if side.limit is not None else "")
+        for side in compared.bars
     )
-    chart = intervals.levels_row(found, name=name, title=title, description=words)
-    return f"{chart}{told}"
+    title = f"{compared.subject}, {compared.sides}: geometric means."
+    return intervals.levels_row(levels).svg(name, title, words)

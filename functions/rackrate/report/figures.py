@@ -6,14 +6,12 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from html import escape
 
 from rackrate.measure.trials import Trial
 from rackrate.report.charts import canvas, dots, ecdf, heatmap, series
-from rackrate.report.frame import figure, pair_of, raw_link, rows_of
-from rackrate.report.markup import cell, listed_cell, number, text
-from rackrate.report.material import Material, MetricMaterial, TestMaterial
+from rackrate.report.frame import Figure
+from rackrate.report.material import Material, MetricMaterial, TestMaterial, pair_of
+from rackrate.report.tables import Cell, Table, number
 from rackrate.report.values import Columns, Value, by_column
 from rackrate.tools.base import Interval
 from rackrate.verdict.model import Ends
@@ -24,10 +22,10 @@ from rackrate_text.words import counted, listed, metric_of_test, metric_words
 Medians = Mapping[tuple[str, str], float]
 
 
-def trials_figure(metric: MetricMaterial) -> str:
+def trials_figure(metric: MetricMaterial) -> Figure | str:
     """The figure of every trial over its block, with failed trials and each arm's distribution."""
     if not metric.values:
-        return "<p>No trial was measured.</p>"
+        return "No trial was measured."
     page, failed, by_arm = metric.page, metric.test.failed, _values_by_arm(metric)
     shown = dots.Trials(
         arms=len(page.arms),
@@ -44,16 +42,16 @@ def trials_figure(metric: MetricMaterial) -> str:
         reference=_reference(metric, by_arm),
     )
     lost = {trial.arm for trial in failed}
-    return figure(
+    return Figure(
         "trials",
         f"trials-{metric.id}",
-        partial(dots.trials_chart, shown, vectors=_vectors(page)),
+        dots.trials_chart(shown, vectors=_vectors(page)),
         title=f"{metric.subject}: every trial, by block.",
         text=f"{'; '.join(_spread(arm, by_arm[arm], metric.unit) for arm in by_arm)}.",
         notes=" ".join(_how_to_read_trials(shown, len(failed))),
         page=page,
         # An arm that lost every trial still has crosses in the chart.
-        legend=[arm for arm in page.arms if arm in by_arm or arm in lost],
+        arms=[arm for arm in page.arms if arm in by_arm or arm in lost],
         data=_trials_data(metric),
         columns=_trials_columns(metric, shown.limits()),
     )
@@ -163,38 +161,45 @@ def _how_to_read_trials(shown: dots.Trials, failed: int) -> list[str]:
     return said
 
 
-def _trials_data(metric: MetricMaterial) -> str:
-    page = metric.page
+def _trials_data(metric: MetricMaterial) -> Table:
+    page, label = metric.page, metric_words(metric.name)
+    lost = ((trial, UNKNOWN, f"failed: {trial.reason}") for trial in metric.test.failed)
     measured = (
         (
             trial,
-            text(quantity(value, metric.unit)),
-            "; ".join(mark.mark for mark in page.marks_of(trial)),
+            quantity(value, metric.unit),
+            "; ".join(mark.mark for mark in page.marks_of(trial)) or UNKNOWN,
         )
         for trial, value in metric.values
     )
-    lost = ((trial, UNKNOWN, f"failed: {trial.reason}") for trial in metric.test.failed)
-    rows = (
-        [
-            number(text(trial.block)),
-            cell(text(trial.arm)),
-            cell(pair_of(trial)),
-            number(value),
-            cell(text(note)),
-            cell(raw_link(page, trial)),
-        ]
-        for trial, value, note in (*lost, *measured)
+    return _data(
+        page,
+        f"Trials of {metric.subject}",
+        (
+            {
+                "block": number(trial.block),
+                "arm": trial.arm,
+                "client → server": pair_of(trial),
+                label: number(value),
+                "note": note,
+                "output": page.raw_link(trial),
+            }
+            for trial, value, note in (*lost, *measured)
+        ),
     )
-    heads = ("block", "arm", "client → server", metric_words(metric.name), "note", "output")
-    return rows_of(heads, rows, f"Trials of {metric.subject}", page)
 
 
-def latency_figures(test: TestMaterial) -> list[str]:
+def _data(page: Material, caption: str, rows: Iterable[Mapping[str, object]]) -> Table:
+    """A figure's data as a table, limited to the page's number of rows."""
+    return Table(caption, [*rows], page.detail.rows, "trials.csv has")
+
+
+def latency_figures(test: TestMaterial) -> list[Figure]:
     """A figure with an ECDF for each kind of raw values of the test."""
     return [_latency_figure(test, index, kind) for index, kind in enumerate(test.samples)]
 
 
-def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
+def _latency_figure(test: TestMaterial, index: int, kind: str) -> Figure:
     unit = test.unit_of(kind)
     curves = {
         arm: ecdf.Curve(test.page.arm_number(arm), values, _p99(test, kind, arm))
@@ -206,15 +211,15 @@ def _latency_figure(test: TestMaterial, index: int, kind: str) -> str:
         f" of {len(curve.values)} values"
         for arm, curve in curves.items()
     ]
-    return figure(
+    return Figure(
         "ecdf",
         f"ecdf-{test.number}-{index}",
-        partial(ecdf.ecdf_chart, list(curves.values()), unit, kind),
+        ecdf.ecdf_chart(list(curves.values()), unit, kind),
         title=f"{subject}: raw values, all trials of an arm together.",
         text=f"{'; '.join(said)}.",
         notes=" ".join(_about_tails(curves.values(), unit)),
         page=test.page,
-        legend=list(curves),
+        arms=list(curves),
         data=_percentiles_data(test.page, subject, unit, curves),
         columns=by_column(
             row
@@ -262,45 +267,44 @@ _SHARES = (0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999)
 
 def _percentiles_data(
     page: Material, subject: str, unit: str, curves: Mapping[str, ecdf.Curve]
-) -> str:
+) -> Table:
     rows = (
-        [
-            cell(text(arm)),
-            number(text(len(curve.values))),
-            *(
-                number(
-                    text(quantity(curve.at(share), unit))
+        {
+            "arm": arm,
+            "values": number(len(curve.values)),
+            **{
+                f"p{100 * share:g}": number(
+                    quantity(curve.at(share), unit)
                     if min(share, 1 - share) * len(curve.values) >= 1 - 1e-9
                     else UNKNOWN
                 )
                 for share in _SHARES
-            ),
-            number(text(quantity(curve.values[-1], unit))),
-        ]
+            },
+            "most": number(quantity(curve.values[-1], unit)),
+        }
         for arm, curve in curves.items()
     )
-    heads = ("arm", "values", *(f"p{100 * share:g}" for share in _SHARES), "most")
-    return rows_of(heads, rows, f"Percentiles of the raw values of {subject}", page)
+    return _data(page, f"Percentiles of the raw values of {subject}", rows)
 
 
-def course_figure(test: TestMaterial) -> str:
-    """The figure of the trials' rates over time; empty if no series is stored."""
+def course_figures(test: TestMaterial) -> Iterable[Figure]:
+    """The figure of the trials' rates over time, if a series is stored."""
     if not test.series:
-        return ""
+        return
     page = test.page
     courses = [_course(page, trial, intervals) for trial, intervals in test.series]
     chosen = series.choose(courses)
     drawn = {id(course) for _, in_panel in chosen.panels for course in in_panel}
     arms = {trial.arm for trial, _ in test.series}
-    return figure(
+    yield Figure(
         "series",
         f"series-{test.number}",
-        partial(series.series_chart, chosen),
+        series.series_chart(chosen),
         title=f"{test.name}: the rate within each trial.",
         text=_courses_in_words(page, courses),
         notes=_about_choice(chosen),
         page=page,
-        legend=[arm for arm in page.arms if arm in arms],
+        arms=[arm for arm in page.arms if arm in arms],
         data=_courses_data(test),
         columns=by_column(
             {
@@ -359,21 +363,20 @@ def _about_choice(chosen: series.Chosen) -> str:
 _MOST_INTERVALS = 30
 
 
-def _courses_data(test: TestMaterial) -> str:
+def _courses_data(test: TestMaterial) -> Table:
     rows = (
-        [
-            number(text(trial.block)),
-            cell(text(trial.arm)),
-            cell(pair_of(trial)),
-            number(duration(intervals[-1].end_seconds)),
-            listed_cell(escape(_listed_rates(intervals))),
-            number(text(_retransmits(intervals))),
-            cell(raw_link(test.page, trial)),
-        ]
+        {
+            "block": number(trial.block),
+            "arm": trial.arm,
+            "client → server": pair_of(trial),
+            "length": number(duration(intervals[-1].end_seconds)),
+            "rates": Cell(_listed_rates(intervals), "listed"),
+            "retransmits": number(_retransmits(intervals)),
+            "output": test.page.raw_link(trial),
+        }
         for trial, intervals in test.series
     )
-    heads = ("block", "arm", "client → server", "length", "rates", "retransmits", "output")
-    return rows_of(heads, rows, f"Intervals of the trials of {test.name}", test.page)
+    return _data(test.page, f"Intervals of the trials of {test.name}", rows)
 
 
 def _listed_rates(intervals: Sequence[Interval]) -> str:
@@ -386,7 +389,7 @@ def _retransmits(intervals: Sequence[Interval]) -> int | None:
     return sum(told) if told else None
 
 
-def matrix_figures(metric: MetricMaterial) -> list[str]:
+def matrix_figures(metric: MetricMaterial) -> list[Figure]:
     """A heat map for each arm with more than one measured pair, all on the same scale."""
     values: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial, value in metric.values:
@@ -408,7 +411,7 @@ def matrix_figures(metric: MetricMaterial) -> list[str]:
 
 def _matrix_figure(
     metric: MetricMaterial, index: int, arm: str, medians: Medians, shades: heatmap.Shades
-) -> str:
+) -> Figure:
     unit = metric.unit
     nodes = _nodes_in_order(metric.page, arm, medians)
     places = {node: place for place, node in enumerate(nodes)}
@@ -425,27 +428,25 @@ def _matrix_figure(
         f" ({high[0][0]} to {high[0][1]})."
     )
     rows = (
-        [cell(text(client)), cell(text(server)), number(text(quantity(value, unit)))]
+        {"client": client, "server": server, "median": number(quantity(value, unit))}
         for (client, server), value in ordered
     )
-    data = rows_of(("client", "server", "median"), rows, f"{title} Least first", metric.page)
     median_name = metric_column(f"{metric.name}_median", unit)
-    return figure(
+    return Figure(
         "matrix",
         f"matrix-{metric.id}-{index}",
-        partial(heatmap.heatmap_chart, matrix, shades),
+        heatmap.heatmap_chart(matrix, shades),
         title=title,
         text=words,
         notes="All arms have one scale. Hatched: not measured, which is not zero.",
         page=metric.page,
-        data=data,
+        data=_data(metric.page, f"{title} Least first", rows),
         columns=by_column(
             {"arm": arm, "client": client, "server": server, median_name: value}
             for (client, server), value in ordered
         )
         if len(ordered) <= metric.page.detail.values
         else {},
-        wide=width if (width := heatmap.width_of(len(nodes))) > canvas.WIDTH else None,
     )
 
 

@@ -12,6 +12,7 @@ from rackrate.histograms import Histogram, merged
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.items import TrialKey
 from rackrate.plan.replacements import Replacement
+from rackrate.report.tables import link
 from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest, Results
 from rackrate.results.workloads import WorkloadOfResults
 from rackrate.tools.base import Interval, TestBase
@@ -148,12 +149,18 @@ class Material:
         return self.raw.get(trial.key.id, _NO_RAW)
 
     def raw_link(self, trial: Trial) -> str | None:
-        """The relative link from the page to a trial's tool output; None if it is not stored."""
+        """A link from the page to a trial's tool output; None if it is not stored."""
         if trial.raw_key is None:
             return None
-        if self.comparison is not None:
-            return f"../../{quote(trial.raw_key)}"
-        return f"raw/{quote(trial.raw_key.rsplit('/', 1)[-1])}"
+        key = quote(trial.raw_key)
+        href = f"../../{key}" if self.comparison else f"raw/{key.rsplit('/', 1)[-1]}"
+        what = f"block {trial.block}, {trial.arm}, {trial.client} to {trial.server}"
+        return link("raw", href, f"Raw output of {trial.test}, {what}")
+
+
+def pair_of(trial: Trial) -> str:
+    """Client and server by their host names without the domain."""
+    return f"{trial.client_name} → {trial.server_name}"
 
 
 @dataclass(frozen=True)

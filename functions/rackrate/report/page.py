@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.report import layout
+from rackrate.report import rendering
 from rackrate.report.material import Detail, Material
 from rackrate.report.sections import meaning, method, opening, tests, timeline, verdicts
 from rackrate.report.sections.trials import trials_section
@@ -39,17 +39,13 @@ def render_page(results: Findings, trials: Sequence[Trial], raw: Mapping[str, Ra
 
 
 def _page(page: Material) -> str:
-    lost, meant = timeline.timeline_section(page), meaning.meaning_section(page)
-    return layout.page(
-        page,
-        title=opening.title(page),
-        keys=len(page.arms) + 1,
-        header=opening.header(page),
-        parts=_parts(page, has_losses=bool(lost), has_meaning=bool(meant)),
-        body=(
+    return rendering.page(
+        arms=len(page.arms) + 1,
+        facts=opening.facts(page),
+        parts=(
             opening.opening(page),
-            lost,
-            meant,
+            timeline.timeline_section(page),
+            meaning.meaning_section(page),
             opening.differences(page),
             verdicts.verdicts_section(page),
             *map(tests.test_section, page.tests.values()),
@@ -57,24 +53,8 @@ def _page(page: Material) -> str:
             trials_section(page),
             method.method_section(page),
         ),
-        files="the same for programs is in <code>comparison.json</code>, every trial in"
-        " <code>trials.csv</code> of its run."
-        if page.comparison
-        else "the same for programs is in <code>results.json</code>, every trial in"
-        " <code>trials.csv</code>.",
+        title=opening.title(page),
+        scale=page.scale,
+        document="comparison.json" if page.comparison else "results.json",
+        trials_in=" of its run" if page.comparison else "",
     )
-
-
-def _parts(page: Material, *, has_losses: bool, has_meaning: bool) -> list[layout.Part]:
-    """The page's sections, for its links."""
-    return [
-        layout.Part("conclusion", "Conclusion"),
-        *([layout.Part("lost", "What was lost")] if has_losses else []),
-        *([layout.Part("meaning", "What this means")] if has_meaning else []),
-        *([layout.Part("differences", "What differed")] if page.comparison else []),
-        layout.Part("verdicts", "Verdicts"),
-        *(layout.Part(test.anchor, test.name) for test in page.tests.values()),
-        *([layout.Part("earlier", "Earlier run")] if page.results.regressions else []),
-        layout.Part("trials", "Trials to know about"),
-        layout.Part("method", "How it was measured"),
-    ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 
 from rackrate_text.words import inert
 
@@ -20,8 +18,8 @@ def by_column(rows: Iterable[Mapping[str, Value]]) -> Columns:
     return {name: [row[name] for row in found] for name in (found[0] if found else ())}
 
 
-def attribute(columns: Columns, *, lab_scale: float | None) -> str:
-    """The columns as an attribute of the figure, for `script.SCRIPT`; empty without rows.
+def packed(columns: Columns, *, lab_scale: float | None) -> Mapping[str, object] | None:
+    """The columns as JSON for `page.js`; None without rows.
 
     The values of a lab have a column `lab_scale`, so that they are not taken for EC2's.
 
@@ -30,15 +28,11 @@ def attribute(columns: Columns, *, lab_scale: float | None) -> str:
     """
     rows = max(map(len, columns.values()), default=0)
     if not rows:
-        return ""
-    packed = {name: _packed([_plain(v) for v in values]) for name, values in columns.items()}
+        return None
+    written = {name: _packed([_plain(v) for v in values]) for name, values in columns.items()}
     if lab_scale is not None:
-        packed["lab_scale"] = _packed([lab_scale])
-    written = json.dumps(
-        {"rows": rows, "columns": packed}, separators=(",", ":"), ensure_ascii=False
-    )
-    # Within apostrophes the many quotes of JSON need no escape.
-    return f" data-values='{escape(written, quote=False).replace(chr(39), '&#39;')}'"
+        written["lab_scale"] = _packed([lab_scale])
+    return {"rows": rows, "columns": written}
 
 
 def _plain(value: Value) -> Value:

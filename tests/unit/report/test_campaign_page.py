@@ -50,7 +50,7 @@ def rows(document: CampaignResults, caption: str) -> list[list[str]]:
     table = page[page.index(f"<caption>{caption}") :].split("</table>")[0].split("<tbody")[1]
     return [
         [" ".join(re.sub(r"<title>.*?</desc>|<[^>]*>", " ", cell).split()) for cell in row]
-        for row in (re.findall(r"<t[hd].*?</t[hd]>", line) for line in table.split("</tr>"))
+        for row in (re.findall(r"(?s)<t[hd].*?</t[hd]>", line) for line in table.split("</tr>"))
         if row
     ]
 

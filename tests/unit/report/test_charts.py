@@ -53,7 +53,7 @@ def test_an_axis_that_leaves_zero_out_says_so():
 
 def drawn(found, **others):
     trials = dots.Trials(arms=2, unit="s", label="rtt", dots=tuple(found), **others)
-    return ET.fromstring(dots.trials_chart(trials, **NAMED))
+    return ET.fromstring(dots.trials_chart(trials).svg(**NAMED))
 
 
 @given(
@@ -140,7 +140,7 @@ def test_a_p99_is_marked_with_its_interval_and_not_without_one(interval):
     curve = ecdf.Curve(0, tuple(1e-4 + n * 1e-7 for n in range(1000)), interval)
     expected = ["p50", "p99"] if interval else ["p50"]
     assert [name for name, _ in curve.marked] == expected
-    chart = ET.fromstring(ecdf.ecdf_chart([curve], "s", "rtt", **NAMED))
+    chart = ET.fromstring(ecdf.ecdf_chart([curve], "s", "rtt").svg(**NAMED))
     assert [tip.split(":")[0] for tip in tips(chart)] == expected
 
 
@@ -168,7 +168,7 @@ def test_of_many_trials_the_slowest_and_the_fastest_are_shown():
 def test_panels_share_one_scale_from_zero():
     chosen = series.choose([course(0, 1, 1e9), course(1, 2, 9e8)])
     assert series.courses_axis(chosen).from_zero
-    chart = ET.fromstring(series.series_chart(chosen, **NAMED))
+    chart = ET.fromstring(series.series_chart(chosen).svg(**NAMED))
     texts = {text.text for text in chart.iter("text")}
     assert {"block 1", "block 2", "rate, Gbit/s", "seconds"} <= texts
 
@@ -185,8 +185,8 @@ def test_intervals_stay_within_their_frame(ratios, threshold):
     found = intervals.Ratio(ratio, (low, high), threshold)
     reach = intervals.common_reach([found])
     for text, width in (
-        (intervals.interval_row(found, reach, **NAMED), 220),
-        (intervals.interval_alone(found, **NAMED), canvas.WIDTH),
+        (intervals.interval_row(found, reach).svg(**NAMED), 220),
+        (intervals.interval_alone(found).svg(**NAMED), canvas.WIDTH),
     ):
         assert "nan" not in text and "inf" not in text
         chart = ET.fromstring(text)
@@ -210,7 +210,7 @@ def test_rows_of_one_table_have_one_scale():
     places = {
         float(use.get("x"))
         for each in (near, near)
-        for use in ET.fromstring(intervals.interval_row(each, reach, **NAMED)).iter("use")
+        for use in ET.fromstring(intervals.interval_row(each, reach).svg(**NAMED)).iter("use")
     }
     assert len(places) == 1
 
@@ -225,7 +225,7 @@ def test_no_difference_is_in_the_picture_unless_it_is_far_off():
 
 def test_what_was_not_measured_has_no_cell():
     matrix = heatmap.Matrix(("a-1", "a-2", "a-3"), {(0, 1): 1e9, (1, 0): 2e9}, "bit/s")
-    chart = ET.fromstring(heatmap.heatmap_chart(matrix, heatmap.Shades(1e9, 2e9), **NAMED))
+    chart = ET.fromstring(heatmap.heatmap_chart(matrix, heatmap.Shades(1e9, 2e9)).svg(**NAMED))
     assert tips(chart) == ["a-1 to a-2: 1.00 Gbit/s", "a-2 to a-1: 2.00 Gbit/s"]
     assert {"1", "2", "3", "1.00 Gbit/s", "2.00 Gbit/s"} <= {t.text for t in chart.iter("text")}
 
@@ -235,7 +235,7 @@ def test_sixty_nodes_have_labels_and_a_thousand_are_an_image():
         nodes = tuple(f"ip-10-0-{n // 250}-{n % 250}.ec2.internal" for n in range(count))
         pairs = {(n, (n + 1 + m) % count): 1e9 + n for n in range(count) for m in range(5)}
         matrix = heatmap.Matrix(nodes, pairs, "bit/s")
-        text = heatmap.heatmap_chart(matrix, heatmap.Shades(1e9, 2e9), **NAMED)
+        text = heatmap.heatmap_chart(matrix, heatmap.Shades(1e9, 2e9)).svg(**NAMED)
         chart = ET.fromstring(text)
         assert chart.find(".//image") is not None
         assert len(text) < 250_000
@@ -268,7 +268,7 @@ def test_arms_differ_in_more_than_colour():
 
 
 def test_a_chart_takes_its_colours_from_the_page_and_no_style_leaves_it():
-    text = intervals.interval_alone(RATIO, **NAMED)
+    text = intervals.interval_alone(RATIO).svg(**NAMED)
     assert "var(--ink)" in text and "var(--band)" in text
     assert "#010" not in text and "<style" not in text and "font-family" not in text
 
@@ -290,7 +290,7 @@ ENDS = st.tuples(POSITIVE, POSITIVE).map(lambda ends: (min(ends), max(ends)))
 @settings(max_examples=8)
 def test_every_draw_has_a_mark_within_the_frame_however_wide_the_intervals(ratios, mean, following):
     shown = draws_of(*ratios, interval=mean, prediction=following)
-    chart = ET.fromstring(draws.draws_chart(shown, **NAMED))
+    chart = ET.fromstring(draws.draws_chart(shown).svg(**NAMED))
     assert len(marks(chart)) == len(ratios)
     for mark in marks(chart):
         assert 45 <= mark.x <= 290
@@ -310,7 +310,7 @@ def test_the_axis_has_room_for_one_unless_it_is_far_from_all_draws():
 
 
 def test_a_newest_draw_that_differs_is_hollow():
-    chart = ET.fromstring(draws.draws_chart(draws_of(2.0, 1.9, 1.2, changed=True), **NAMED))
+    chart = ET.fromstring(draws.draws_chart(draws_of(2.0, 1.9, 1.2, changed=True)).svg(**NAMED))
     hollow = [mark.tip for mark in marks(chart) if "fill:var(--paper)" in mark.style]
     assert hollow == ["draw 3"]
 
@@ -330,7 +330,7 @@ def test_every_value_of_a_sweep_has_a_mark_within_the_frame(found):
             tiers.Tier(arm, place, value, None, "a tip") for place, (arm, value) in enumerate(found)
         ),
     )
-    chart = ET.fromstring(tiers.tiers_chart(shown, **NAMED))
+    chart = ET.fromstring(tiers.tiers_chart(shown).svg(**NAMED))
     assert len(marks(chart)) == len(found)
     for mark in marks(chart):
         assert 45 <= mark.x <= 390

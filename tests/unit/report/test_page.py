@@ -23,10 +23,10 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.arms import EnaExpressUse, InstanceNetwork, Node
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.report.charts import canvas
-from rackrate.report.markup import MOST_ROWS
 from rackrate.report.material import Detail, Material
 from rackrate.report.page import MOST_BYTES, render_page
 from rackrate.report.sections import opening
+from rackrate.report.tables import MOST_ROWS
 from rackrate.results.build import RunFailure
 from rackrate.results.schema import (
     Compared,
@@ -382,7 +382,7 @@ def test_the_topology_tells_where_the_nodes_of_an_arm_are():
 def test_how_it_was_measured_is_there_and_folded_away():
     text = page(counters=samples.counters())
     section = text[text.index('<section id="method"') :]
-    for part in ("&quot;blocks&quot;: 6", "Seed of every order", "v1.36.3", "ami-0123", "iperf"):
+    for part in ("&#34;blocks&#34;: 6", "Seed of every order", "v1.36.3", "ami-0123", "iperf"):
         assert part in section, part
     assert "<details open" not in section
 
@@ -441,7 +441,7 @@ def test_an_arm_that_lost_every_trial_is_in_the_legend_of_its_crosses():
         else trial
         for trial in samples.trials()
     ]
-    legends = re.findall(r"<ul class=legend>.*?</ul>", page(trials=trials))
+    legends = re.findall(r'<ul class="legend">.*?</ul>', page(trials=trials))
     assert "treatment" in legends[0] and "baseline" in legends[0]
 
 
@@ -505,7 +505,7 @@ def comparison(*, differences: tuple[Difference, ...] = (KERNEL,), **choices: An
 @NO_DRAWING
 def test_a_comparison_says_what_differed_before_what_it_did():
     text = said(render_page(comparison(), samples.trials(), {}))
-    assert text.startswith("Skip to the conclusionrackrate: run-2 compared with run-1 (baseline")
+    assert text.startswith("Skip to the conclusion rackrate: run-2 compared with run-1 (baseline")
     assert "The runs differ in kernel. Against the same arm in run-1" in text
     assert "6.12.0" in text and "6.1.0" in text
     assert text.index("6.1.0") < text.index("Every comparison of the run")

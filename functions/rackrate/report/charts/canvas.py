@@ -15,7 +15,9 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from markupsafe import Markup
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,6 +103,25 @@ def dashes(arm: int) -> Any:
 def clean(text: str) -> str:
     """The text with characters that XML does not allow replaced."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+class Chart(NamedTuple):
+    """A chart.
+
+    Attributes:
+        draw: draws on an empty figure, and returns tips for marks by the ids (`gid`) of artists.
+        width, height: its size in units.
+    """
+
+    draw: Callable[[Figure], Tips | None]
+    width: float
+    height: float
+
+    def svg(self, name: str, title: str = "", description: str = "") -> Markup:
+        """The chart as an `svg` element, as `rendered` makes it."""
+        size = self.width, self.height
+        drawn = rendered(self.draw, name=name, size=size, title=title, description=description)
+        return Markup(drawn)
 
 
 def rendered(

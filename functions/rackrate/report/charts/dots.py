@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis, whole_ticks
-from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER
+from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER, Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,14 +92,7 @@ class Trials:
         return (median / (1 + threshold), median * (1 + threshold))
 
 
-def trials_chart(
-    trials: Trials,
-    *,
-    name: str,
-    title: str,
-    description: str,
-    vectors: int = canvas.MOST_VECTORS,
-) -> str:
+def trials_chart(trials: Trials, *, vectors: int = canvas.MOST_VECTORS) -> Chart:
     """Draw every trial over its block. Each arm has its own column, marker and color.
 
     A marked trial is a larger hollow marker. A failed trial is a cross above the values. Dashed
@@ -127,9 +120,7 @@ def trials_chart(
         _distributions(side, trials)
         return tips
 
-    return canvas.rendered(
-        draw, name=name, size=(canvas.WIDTH, _HEIGHT), title=title, description=description
-    )
+    return Chart(draw, canvas.WIDTH, _HEIGHT)
 
 
 def _band(ax: Axes, trials: Trials) -> None:

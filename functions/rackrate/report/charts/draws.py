@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import whole_ticks
-from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER, QUIET
+from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER, QUIET, Chart
 from rackrate.report.charts.intervals import tick_label
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Draws:
         return [value for value in values if value > 0]
 
 
-def draws_chart(shown: Draws, *, name: str, title: str, description: str) -> str:
+def draws_chart(shown: Draws) -> Chart:
     """Draw each draw's ratio with its run's own interval, in order, on a logarithmic axis.
 
     A band is the interval of the average, and dashed lines enclose what the next draw will get.
@@ -126,9 +126,7 @@ def draws_chart(shown: Draws, *, name: str, title: str, description: str) -> str
         _summaries(side, shown)
         return _dots(main, shown)
 
-    return canvas.rendered(
-        draw, name=name, size=(canvas.WIDTH, _HEIGHT), title=title, description=description
-    )
+    return Chart(draw, canvas.WIDTH, _HEIGHT)
 
 
 def _scale(ax: Axes, shown: Draws) -> None:

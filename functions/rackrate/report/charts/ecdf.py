@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rackrate.histograms import Histogram
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis
-from rackrate.report.charts.canvas import LINE, PAPER
+from rackrate.report.charts.canvas import LINE, PAPER, Chart
 from rackrate_text.units import quantity
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ def curves_axis(curves: Sequence[Curve], unit: str) -> ValueAxis:
     return value_axis(ends, unit, logarithmic_from=8, from_zero_below=0.02)
 
 
-def ecdf_chart(
-    curves: Sequence[Curve], unit: str, label: str, *, name: str, title: str, description: str
-) -> str:
+def ecdf_chart(curves: Sequence[Curve], unit: str, label: str) -> Chart:
     """Draw for each arm the share of its raw values up to each value.
 
     p50 has a mark. p99 has one with its interval; without an interval it is not comparable, and
@@ -102,9 +100,7 @@ def ecdf_chart(
             _labels(ax, [c for c in curves if share in dict(c.marked).values()], share, unit)
         return tips
 
-    return canvas.rendered(
-        draw, name=name, size=(canvas.WIDTH, _HEIGHT), title=title, description=description
-    )
+    return Chart(draw, canvas.WIDTH, _HEIGHT)
 
 
 def _curve(ax: Axes, curve: Curve, axis: ValueAxis, unit: str) -> dict[str, list[str]]:

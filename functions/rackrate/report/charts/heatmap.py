@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rackrate.report.charts import canvas
-from rackrate.report.charts.canvas import INK, PAPER, QUIET
+from rackrate.report.charts.canvas import INK, PAPER, QUIET, Chart
 from rackrate_text.units import quantity
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ def _shared(names: Sequence[str]) -> int:
     return max((first.rfind(sign, 0, same) + 1 for sign in "-._"), default=0)
 
 
-def heatmap_chart(
-    matrix: Matrix, shades: Shades, *, name: str, title: str, description: str
-) -> str:
+def heatmap_chart(matrix: Matrix, shades: Shades) -> Chart:
     """Draw a cell for each client (row) and server (column); unmeasured cells are hatched."""
     count = len(matrix.nodes)
     width = width_of(count)
@@ -99,9 +97,7 @@ def heatmap_chart(
         _scale(figure, shades, matrix.unit, left=left, height=height)
         return tips
 
-    return canvas.rendered(
-        draw, name=name, size=(width, height), title=title, description=description
-    )
+    return Chart(draw, width, height)
 
 
 def colours(values: Sequence[float], shades: Shades) -> Any:

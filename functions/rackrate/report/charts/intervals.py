@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
-from rackrate.report.charts.canvas import BAND, INK, LINE, QUIET
+from rackrate.report.charts.canvas import BAND, INK, LINE, QUIET, Chart
 from rackrate_text.units import MINUS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def common_reach(ratios: Iterable[Ratio]) -> float:
     return min(_FURTHEST, 1.12 * max([_NEAREST, *(ratio.reach for ratio in ratios)]))
 
 
-def interval_row(ratio: Ratio, reach: float, *, name: str, title: str, description: str) -> str:
+def interval_row(ratio: Ratio, reach: float) -> Chart:
     """Draw a ratio on the axis that a table's rows share; `ratio_scale` draws the scale."""
 
     def draw(figure: Figure) -> None:
@@ -94,10 +94,10 @@ def interval_row(ratio: Ratio, reach: float, *, name: str, title: str, descripti
         canvas.bare(ax)
         _one(ax, ratio)
 
-    return canvas.rendered(draw, name=name, size=_ROW, title=title, description=description)
+    return Chart(draw, *_ROW)
 
 
-def ratio_scale(reach: float, *, name: str) -> str:
+def ratio_scale(reach: float) -> Chart:
     """Draw the scale of the rows' shared axis, for the column's header."""
 
     def draw(figure: Figure) -> None:
@@ -109,10 +109,10 @@ def ratio_scale(reach: float, *, name: str) -> str:
         for value, at in _apart(ticks, (_SCALE[0] - 2 * _SIDE) / (2 * reach)):
             ax.text(at, 0.2, value, ha="center", va="bottom", color=QUIET)
 
-    return canvas.rendered(draw, name=name, size=_SCALE)
+    return Chart(draw, *_SCALE)
 
 
-def interval_alone(ratio: Ratio, *, name: str, title: str, description: str) -> str:
+def interval_alone(ratio: Ratio) -> Chart:
     """Draw a ratio on its own axis, with its interval as large as possible."""
     low, high = ratio.ends
     half = math.log(1 + ratio.threshold)
@@ -139,7 +139,7 @@ def interval_alone(ratio: Ratio, *, name: str, title: str, description: str) -> 
                 ax.plot([at, at], [-0.04, 0.04], color=QUIET, lw=1, clip_on=False)
                 ax.text(at, -0.1, tick_label(value), ha="center", va="top", color=QUIET)
 
-    return canvas.rendered(draw, name=name, size=_ALONE, title=title, description=description)
+    return Chart(draw, *_ALONE)
 
 
 def _log_axes(
@@ -227,7 +227,7 @@ class Level:
     limit: float | None
 
 
-def levels_row(levels: Sequence[Level], *, name: str, title: str, description: str) -> str:
+def levels_row(levels: Sequence[Level]) -> Chart:
     """Draw a bar for each arm's median, and a line at its documented limit."""
     most = max(max(level.median, level.limit or 0) for level in levels) or 1.0
 
@@ -245,4 +245,4 @@ def levels_row(levels: Sequence[Level], *, name: str, title: str, description: s
                 ends = [place - 0.5, place + 0.5]
                 ax.plot([level.limit] * 2, ends, color=INK, lw=2, clip_on=False)
 
-    return canvas.rendered(draw, name=name, size=(150, 30), title=title, description=description)
+    return Chart(draw, 150, 30)

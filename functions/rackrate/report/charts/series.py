@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis
-from rackrate.report.charts.canvas import LINE, QUIET
+from rackrate.report.charts.canvas import LINE, QUIET, Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +93,7 @@ def courses_axis(chosen: Chosen) -> ValueAxis:
     return value_axis(rates, "bit/s", logarithmic_from=math.inf, from_zero_below=math.inf)
 
 
-def series_chart(chosen: Chosen, *, name: str, title: str, description: str) -> str:
+def series_chart(chosen: Chosen) -> Chart:
     """Draw a panel for each chosen block, with the trials of all arms on the same scale."""
     columns = min(_COLUMNS, len(chosen.panels))
     rows = -(-len(chosen.panels) // columns)
@@ -127,9 +127,7 @@ def series_chart(chosen: Chosen, *, name: str, title: str, description: str) -> 
         canvas.heading(figure, f"rate, {axis.unit}")
         figure.text(0.55, 4 / height, "seconds", color=QUIET, ha="center")
 
-    return canvas.rendered(
-        draw, name=name, size=(canvas.WIDTH, height), title=title, description=description
-    )
+    return Chart(draw, canvas.WIDTH, height)
 
 
 def _courses(ax: Axes, courses: Sequence[Course]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis
-from rackrate.report.charts.canvas import LINE
+from rackrate.report.charts.canvas import LINE, Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ class Tiers:
         return value_axis(values, self.unit, anchors=anchors)
 
 
-def tiers_chart(shown: Tiers, *, name: str, title: str, description: str) -> str:
+def tiers_chart(shown: Tiers) -> Chart:
     """Draw each arm's values from step to step, side by side, with the intervals of the ratios."""
 
     def draw(figure: Figure) -> canvas.Tips:
@@ -101,9 +101,7 @@ def tiers_chart(shown: Tiers, *, name: str, title: str, description: str) -> str
             tips[f"tiers-{arm}"] = _arm(ax, arm, found, shift)
         return tips
 
-    return canvas.rendered(
-        draw, name=name, size=(canvas.WIDTH, _HEIGHT), title=title, description=description
-    )
+    return Chart(draw, canvas.WIDTH, _HEIGHT)
 
 
 def _wrapped(name: str) -> str:

@@ -1,1 +1,1 @@
-"""The page's sections: values in, markup out."""
+"""The page's sections: results in, values for their templates out."""

@@ -2,158 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from html import escape
+from collections.abc import Mapping
 
-from rackrate.report import comparisons
+from markupsafe import Markup
+
 from rackrate.report.campaign_material import (
     MOST_FIGURES,
+    REST,
     CampaignMaterial,
     first_draw_figures,
     own_intervals,
     sides_of,
 )
 from rackrate.report.charts import draws
-from rackrate.report.frame import figure
-from rackrate.report.markup import cell, items, number, row_head, section, table, text
+from rackrate.report.comparisons import Comparison, Comparisons, Explained, Side
+from rackrate.report.frame import Figure
+from rackrate.report.rendering import Part
+from rackrate.report.tables import Cell, Table, head, number
 from rackrate.report.values import Columns, Value, by_column
 from rackrate.verdict import campaign as wording
 from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.model import Ends
 from rackrate.verdict.wording import sides as levels_of
-from rackrate_text.units import UNKNOWN, change, changes, metric_column, moment, percent, quantity
-from rackrate_text.words import capitalized, counted, interval_title
-
-_REST = "campaign.json lists"
+from rackrate_text.units import change, changes, metric_column, moment, percent, quantity
+from rackrate_text.words import counted, sentence
 
 
-def answers_section(page: CampaignMaterial) -> str:
-    """The answers in a table, and each with the figure of its draws; empty for a sweep."""
+def answers_section(page: CampaignMaterial) -> Part | None:
+    """The answers in a table, and each with the figure of its draws; None for a sweep."""
     answers = page.results.answers
     if not answers:
-        return ""
-    scopes = {scope_of(answer) for answer in answers}
-    # A column that says the same in each row says it once, in the caption.
-    scope = scopes.pop() if len(scopes) == 1 else ""
-    rows = [
-        comparisons.Row(
+        return None
+    means = all(answer.arm_mean for answer in answers)
+    return Part(
+        "answers",
+        "Answers",
+        shown=Comparisons("answers", compared(page), adjusted_for=len(answers)),
+        levels_head="geometric means" if means else "medians",
+        has_intervals=any(answer.shown_interval for answer in answers),
+        answers=[_explained(page, answer, n) for n, answer in enumerate(answers)],
+    )
+
+
+def compared(page: CampaignMaterial) -> list[Comparison]:
+    """The answers for their tiles and for the rows of their table."""
+    return [
+        Comparison(
             anchor=f"answer-{index}",
             subject=wording.subject(answer),
             sides=sides_of(answer),
-            word=answer.verdict,
-            ratio=comparisons.ratio_of(answer),
-            intervals=_in_words(answer),
-            cells=(
-                comparisons.change_cell(answer),
-                _levels(page, answer, index),
-                _next_cell(answer),
-                *([] if scope else [text(scope_of(answer))]),
-            ),
+            of=answer,
+            lacks=wording.more_needed(answer),
+            scope=_scope_of(answer),
+            in_words=_in_words(answer),
+            bars=[
+                Side(name, page.arm_number(name), level)
+                for name, level in zip(
+                    (answer.arm, answer.baseline), levels_of(answer), strict=True
+                )
+            ],
+            prediction=answer.prediction95,
+            varies=wording.variability(answer),
         )
-        for index, answer in enumerate(answers)
+        for index, answer in enumerate(page.results.answers)
     ]
-    shown = comparisons.table(
-        rows,
-        heads=(
-            f"average change, and its {interval_title(len(answers))}",
-            "geometric means" if all(answer.arm_mean for answer in answers) else "medians",
-            "next deployment (95 % prediction each)",
-            *([] if scope else ["applies to"]),
-        ),
-        name="answers",
-        caption=f"Every comparison. They apply to {scope}." if scope else "Every comparison",
-        rest=_REST,
-    )
-    each = "".join(_explained(page, answer, index) for index, answer in enumerate(answers))
-    return section("answers", "Answers", shown + _about(answers) + each)
 
 
-def scope_of(answer: Answer) -> str:
+def _scope_of(answer: Answer) -> str:
     """What an answer applies to, with the draws on which it rests."""
     scope = f"{answer.scope} {answer.time}".rstrip()
     return f"{scope}, {counted(len(answer.draws), 'draw')}"
 
 
-def _next_cell(answer: Answer) -> str:
-    if answer.prediction95 is None:
-        return UNKNOWN
-    varies = f"draws vary by {wording.variability(answer)}"
-    return (
-        f'<span class="figures-of">{text(changes(answer.prediction95))}</span>'
-        f'<br><span class="quiet">{text(varies)}</span>'
-    )
-
-
 def _in_words(answer: Answer) -> str:
-    said = f"Average change {change(answer.ratio)}"
+    words = f"Average change {change(answer.ratio)}"
     if answer.shown_interval:
-        said += f", 95 % CI adjusted for all answers {changes(answer.shown_interval)}"
+        words += f", 95 % CI adjusted for all answers {changes(answer.shown_interval)}"
     if answer.prediction95:
-        said += f"; the next deployment {changes(answer.prediction95)}"
-    return said
+        words += f"; the next deployment {changes(answer.prediction95)}"
+    return words
 
 
-def _levels(page: CampaignMaterial, answer: Answer, index: int) -> str:
-    return comparisons.levels(
-        [
-            comparisons.Side(name, page.arm_number(name), level)
-            for name, level in zip((answer.arm, answer.baseline), levels_of(answer), strict=True)
-        ],
-        answer.unit,
-        name=f"levels-answers-{index}",
-        title=f"{wording.subject(answer)}, {sides_of(answer)}: geometric means.",
+def _explained(page: CampaignMaterial, answer: Answer, index: int) -> Explained:
+    inside, known = own_intervals(answer)
+    return Explained(
+        f"{wording.subject(answer)}, {sides_of(answer)}",
+        answer.verdict,
+        _figure(page, answer, index),
+        (
+            *map(sentence, (answer.claim, answer.reason, wording.more_needed(answer))),
+            *map(sentence, wording.drifts(answer)),
+            f"The runs' own 95 % intervals: {inside} of {known} contain the average. A run's"
+            " interval is about its nodes, so it says nothing of other placements."
+            if known > 1 and answer.ratio is not None
+            else "",
+        ),
+        anchor=f"answer-{index}",
     )
 
 
-def _about(answers: Sequence[Answer]) -> str:
-    """A sentence that tells the interval of the average from the prediction."""
-    if not any(answer.shown_interval for answer in answers):
-        return ""
-    return (
-        '<p class="quiet">The average is what the group buys over many deployments; its interval'
-        " shrinks with every draw. The prediction is what one deployment will get; it stays as wide"
-        " as placements differ. The interval is adjusted for all answers, and cut to what the"
-        " verdict says.</p>"
-    )
-
-
-def _explained(page: CampaignMaterial, answer: Answer, index: int) -> str:
-    """An answer with the figure of its draws, what it applies to, and its qualifications."""
-    inside, told = own_intervals(answer)
-    lines = [
-        text(_sentence(answer.claim)) if answer.claim else "",
-        text(_sentence(answer.reason)) if answer.reason else "",
-        text(_sentence(more)) if (more := wording.more_needed(answer)) else "",
-        *(text(_sentence(drift)) for drift in wording.drifts(answer)),
-        f"The runs' own 95 % intervals: {inside} of {told} contain the average. A run's interval is"
-        " about its nodes, so it says nothing of other placements."
-        if told > 1 and answer.ratio is not None
-        else "",
-    ]
-    heading = f"{text(wording.subject(answer))}, {text(sides_of(answer))}"
-    return (
-        f'<div class="verdict" id="answer-{index}"><h3>{heading}:'
-        f" {comparisons.word(answer.verdict)}</h3>"
-        f'<div class="figures">{_figure(page, answer, index)}<div>{items(lines)}</div></div></div>'
-    )
-
-
-def _sentence(words: str) -> str:
-    return f"{capitalized(words.rstrip('.'))}."
-
-
-def _figure(page: CampaignMaterial, answer: Answer, index: int) -> str:
-    found = [draw for draw in answer.draws if draw.ratio > 0]
-    if not found:
-        return "<p>No draw has a ratio.</p>"
+def _figure(page: CampaignMaterial, answer: Answer, index: int) -> Figure | str:
+    known = [draw for draw in answer.draws if draw.ratio > 0]
+    if not known:
+        return "No draw has a ratio."
     if index >= MOST_FIGURES:
-        return "<p>Its figure is left out: the page would be too large. campaign.json has it.</p>"
+        return "Its figure is left out: the page would be too large. campaign.json has it."
     shown = draws.Draws(
         arm=page.arm_number(answer.arm),
         draws=tuple(
             draws.Draw(draw.ratio, draw.ci95, _tip(place, draw))
-            for place, draw in enumerate(found, 1)
+            for place, draw in enumerate(known, 1)
         ),
         average=answer.ratio,
         interval=answer.shown_interval,
@@ -161,10 +119,10 @@ def _figure(page: CampaignMaterial, answer: Answer, index: int) -> str:
         threshold=answer.threshold,
         changed=bool(answer.changed),
     )
-    return figure(
+    return Figure(
         "draws",
         f"draws-{index}",
-        partial(draws.draws_chart, shown),
+        draws.draws_chart(shown),
         title=f"{wording.subject(answer)}, {sides_of(answer)}: draw by draw.",
         text=f"{_in_words(answer)}.",
         notes=" ".join(_how_to_read(shown)),
@@ -226,70 +184,53 @@ def _how_to_read(shown: draws.Draws) -> list[str]:
     return said
 
 
-def _data(page: CampaignMaterial, answer: Answer) -> str:
-    rows = (
-        [
-            number(text(place)),
-            cell(_runs_of(page, draw)),
-            cell(text(draw.started_at and moment(draw.started_at))),
-            number(text(change(draw.ratio))),
-            number(text(changes(draw.ci95))),
-            *(number(text(quantity(level, answer.unit))) for level in levels_of(draw)),
-        ]
+def _data(page: CampaignMaterial, answer: Answer) -> Table:
+    rows = [
+        {
+            "draw": number(place),
+            "run": _runs_of(page, draw),
+            "started": draw.started_at and moment(draw.started_at),
+            "change": number(change(draw.ratio)),
+            "own interval": number(changes(draw.ci95)),
+            **{
+                name: number(quantity(level, answer.unit))
+                for name, level in zip((answer.arm, answer.baseline), levels_of(draw), strict=True)
+            },
+        }
         for place, draw in enumerate(answer.draws, 1)
-    )
-    heads = ("draw", "run", "started", "change", "own interval", answer.arm, answer.baseline)
-    caption = f"Draws of {wording.subject(answer)}, {sides_of(answer)}"
-    return table(heads, rows, caption=caption, rest=_REST)
+    ]
+    return Table(f"Draws of {wording.subject(answer)}, {sides_of(answer)}", rows, rest=REST)
 
 
 def _runs_of(page: CampaignMaterial, draw: DrawRatio) -> str:
     """The run of a draw; of a pool maybe several runs on the same nodes."""
-    return ", ".join(run_name(page, run_id) for run_id in draw.run_ids)
+    return Markup(", ").join(map(page.run_link, draw.run_ids))
 
 
-def run_name(page: CampaignMaterial, run_id: str) -> str:
-    """A run's id as markup: a link to its page, if it has one that this page can reach."""
-    link = page.run_link(run_id)
-    if link is None:
-        return text(run_id)
-    return f'<a href="{escape(link, quote=True)}">{text(run_id)}</a>'
-
-
-def one_run_section(page: CampaignMaterial) -> str:
-    """What the first run alone said, beside what the campaign says; empty with one draw."""
-    found = first_draw_figures(page.results.answers)
-    if not found:
-        return ""
-    sides = {sides_of(answer) for answer in found}
-    rows = (
-        [
-            row_head(_named(answer, alone=len(sides) == 1)),
-            number(_with_interval(answer.draws[0].ratio, answer.draws[0].ci95)),
-            number(_with_interval(answer.ratio, answer.ci95)),
-            number(text(changes(answer.prediction95))),
-        ]
-        for answer in found
-    )
-    heads = ("comparison", "one run, its nodes", "campaign, average", "next deployment")
+def one_run_section(page: CampaignMaterial) -> Part | None:
+    """What the first run alone said, beside what the campaign says; None with one draw."""
+    answers = first_draw_figures(page.results.answers)
+    if not answers:
+        return None
+    sides = {sides_of(answer) for answer in answers}
     about = f"{next(iter(sides))}; " if len(sides) == 1 else ""
-    caption = f"Changes: {about}95 % intervals, each by itself"
-    lead = (
-        f"<p>Run {_runs_of(page, found[0].draws[0])} was the first. Alone it would have been"
-        " the answer. Its intervals are right for its nodes; they do not contain how much"
-        " placements differ.</p>"
-    )
-    return section(
+    rows = [
+        {
+            "comparison": head(wording.subject(answer), "" if about else sides_of(answer)),
+            "one run, its nodes": _with_interval(answer.draws[0]),
+            "campaign, average": _with_interval(answer),
+            "next deployment": number(changes(answer.prediction95)),
+        }
+        for answer in answers
+    ]
+    return Part(
         "one-run",
-        "One run beside the campaign",
-        lead + table(heads, rows, caption=caption, rest=_REST),
+        "One run",
+        heading="One run beside the campaign",
+        runs=_runs_of(page, answers[0].draws[0]),
+        compared=Table(f"Changes: {about}95 % intervals, each by itself", rows, rest=REST),
     )
 
 
-def _named(answer: Answer, *, alone: bool) -> str:
-    sides = "" if alone else f"<br><span class=quiet>{text(sides_of(answer))}</span>"
-    return f"{text(wording.subject(answer))}{sides}"
-
-
-def _with_interval(value: float | None, ends: Ends | None) -> str:
-    return f"{text(change(value))}<br><span class=quiet>{text(changes(ends))}</span>"
+def _with_interval(of: Answer | DrawRatio) -> Cell:
+    return number(change(of.ratio), changes(of.ci95))

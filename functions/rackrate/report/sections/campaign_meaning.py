@@ -5,15 +5,14 @@ Minutes and dollars of what would tell more are those that this campaign's own s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from statistics import mean
 
 from rackrate.plan.campaign import USUAL_DRAWS
 from rackrate.plan.campaign_estimate import DRAW_SECONDS, Span
 from rackrate.plan.campaign_fields import MAX_DRAWS, MAX_RUNS_PER_STEP
 from rackrate.report.campaign_material import CampaignMaterial, SweptMetric, judged, sides_of
-from rackrate.report.markup import text
-from rackrate.report.sections.meaning import costs_of, decision, usual_campaign
+from rackrate.report.rendering import Part
+from rackrate.report.sections.meaning import decision, takes
 from rackrate.verdict import campaign as wording
 from rackrate.verdict.answers import Answer
 from rackrate.verdict.headline import counts
@@ -21,57 +20,56 @@ from rackrate.verdict.wording import still_open
 from rackrate_text.units import change, changes, dollars, duration
 
 
-def meaning_section(page: CampaignMaterial) -> str:
-    """The three sides of the decision; empty if no step has a result."""
-    found = page.results
-    if not (found.sweep or any(answer.draws for answer in found.answers)):
-        return ""
-    several = len({sides_of(answer) for answer in found.answers}) > 1
-    gives = [_gives(answer, several) for answer in found.answers if answer.is_decided]
+def meaning_section(page: CampaignMaterial) -> Part | None:
+    """The three sides of the decision; None if no step has a result."""
+    results, placements = page.results, page.results.placements
+    if not (results.sweep or any(answer.draws for answer in results.answers)):
+        return None
+    several = len({sides_of(answer) for answer in results.answers}) > 1
+    gives = [_gives(answer, several) for answer in results.answers if answer.is_decided]
     gives += [line for metric in page.metrics if (line := _swept(metric))]
+    is_sweep = results.campaign.kind == "sweep"
     return decision(
+        "campaign_meaning",
         page.scale,
         gives=gives or ["No answer of this campaign is settled."],
-        costs=costs_of([found.placements[arm] for arm in page.arms if arm in found.placements])
-        if found.placements
-        else ["Unknown: these results do not tell the arms' placement."],
-        unknown=_unknown(page),
+        strategies=[placements[arm] for arm in page.arms if arm in placements]
+        if placements
+        else None,
+        campaign=results.campaign,
+        draws_take=_draws_take(page),
+        again_takes=_take(page, len(page.useful_steps)),
+        open=_open_cells(page) if is_sweep else _open_answers(page),
+        draws=0 if is_sweep else _more_draws(page),
+        most_draws=MAX_DRAWS,
+        runs_per_step=_more_runs(page) if is_sweep else 0,
+        runs_take=_take(page, len(page.metrics[0].values)) if page.metrics else "",
     )
 
 
 def _gives(answer: Answer, several: bool) -> str:
     """What a settled answer says of the average and of the next deployment."""
-    said = f"{wording.subject(answer)}{f', {sides_of(answer)}' if several else ''}:"
+    words = f"{wording.subject(answer)}{f', {sides_of(answer)}' if several else ''}:"
     if answer.verdict == "no meaningful difference":
-        said += " no meaningful difference on average."
+        words += " no meaningful difference on average."
     else:
-        said += f" {change(answer.ratio)} on average, {answer.verdict}."
+        words += f" {change(answer.ratio)} on average, {answer.verdict}."
     if answer.prediction95 is not None:
-        said += f" The next deployment gets {changes(answer.prediction95)}."
-    return text(said)
+        words += f" The next deployment gets {changes(answer.prediction95)}."
+    return words
 
 
 def _swept(metric: SweptMetric) -> str:
     """How the values of a sweep compare with the first; empty without a settled comparison."""
-    told = judged(metric.cells)
-    if all(verdict.verdict == "inconclusive" for verdict in told):
+    verdicts = judged(metric.cells)
+    if all(verdict.verdict == "inconclusive" for verdict in verdicts):
         return ""
     first = metric.page.title_of(metric.values[0])
-    return text(f"{metric.subject}: against {first}, {counts(told)}.")
+    return f"{metric.subject}: against {first}, {counts(verdicts)}."
 
 
-def _unknown(page: CampaignMaterial) -> list[str]:
-    facts, found = page.results.campaign, page.results
-    if page.scale is not None:
-        first = [f"Everything about EC2: there {_usual(page)}"]
-    elif facts.kind == "sweep":
-        first = [f"What the group gives: a sweep compares its values. {_usual(page)}"]
-    else:
-        first = [_elsewhere(page)]
-    if facts.kind == "sweep":
-        return [*first, *_open_cells(page)]
-    lacking = ((wording.subject(each), _lacks(page, each)) for each in found.answers)
-    return [*first, *map(text, still_open(lacking)), *_more_draws(page)]
+def _open_answers(page: CampaignMaterial) -> list[str]:
+    return still_open((wording.subject(each), _lacks(page, each)) for each in page.results.answers)
 
 
 def _lacks(page: CampaignMaterial, answer: Answer) -> str | None:
@@ -79,55 +77,46 @@ def _lacks(page: CampaignMaterial, answer: Answer) -> str | None:
     if answer.is_decided:
         return None
     lacks = wording.more_needed(answer) or answer.reason
-    if lacks and answer.more_draws and (takes := _takes(page, answer.more_draws)):
-        lacks += f", {takes} more"
+    if lacks and answer.more_draws and (time := _take(page, answer.more_draws)):
+        lacks += f", {time} more"
     return lacks
 
 
-def _more_draws(page: CampaignMaterial) -> Iterable[str]:
-    """How to make the draws that open answers lack."""
+def _more_draws(page: CampaignMaterial) -> int:
+    """The number of draws that would settle all open answers for which it is known, or 0."""
     lacking = [a for a in page.results.answers if not a.is_decided and a.more_draws]
-    most = max((len(a.draws) + (a.more_draws or 0) for a in lacking), default=0)
-    if page.is_pool and most:
-        yield "<code>rackrate pool</code> with runs on other nodes adds draws."
-    elif 0 < most <= MAX_DRAWS:
-        name = text(page.results.campaign.id)
-        yield f"<code>rackrate campaign run --continue {name} --draws {most}</code> adds draws."
+    return max((len(a.draws) + (a.more_draws or 0) for a in lacking), default=0)
 
 
-def _open_cells(page: CampaignMaterial) -> Iterable[str]:
-    """What is not settled of a sweep, and what one more run of each value takes."""
-    found = [
+def _open_cells(page: CampaignMaterial) -> list[str]:
+    return still_open(dict.fromkeys(_inconclusive(page)))
+
+
+def _inconclusive(page: CampaignMaterial) -> list[tuple[str, str | None]]:
+    """The metrics of the cells of a sweep that are not settled, and why."""
+    return [
         (metric.subject, cell.reason)
         for metric in page.metrics
         for cell in metric.cells
         if cell.verdict == "inconclusive"
     ]
-    yield from map(text, still_open(dict.fromkeys(found)))
-    takes = _takes(page, len(page.metrics[0].values))
-    runs = max(cell.runs for cell in page.results.sweep)
-    if found and takes and runs < MAX_RUNS_PER_STEP:
-        yield (
-            f"<code>--runs-per-step {runs + 1}</code> measures each value once more:"
-            f" {text(takes)} more."
-        )
 
 
-def _elsewhere(page: CampaignMaterial) -> str:
-    """What would tell of other nodes than this stack makes."""
-    lead = "What another zone, instance type or number of nodes gets:"
-    if page.is_pool:
-        return f"{lead} <code>rackrate pool</code> answers from runs there."
-    takes = _takes(page, len(page.useful_steps))
-    tells = f"takes {text(takes)}, as this one did" if takes else "tells"
-    return f"{lead} a campaign on a stack with them {tells}."
+def _more_runs(page: CampaignMaterial) -> int:
+    """The runs for each value with which a sweep is more precise; 0 if that needs or helps none."""
+    runs = max((cell.runs for cell in page.results.sweep), default=0)
+    return runs + 1 if _inconclusive(page) and runs < MAX_RUNS_PER_STEP else 0
 
 
-def _usual(page: CampaignMaterial) -> str:
-    """A campaign of draws with every default, whose runs take as long as these did."""
+def _draws_take(page: CampaignMaterial) -> str:
+    """What a campaign of draws with every default takes, whose runs take as long as these did.
+
+    Returns:
+        Empty if no run's time is known.
+    """
     known = [step.run_seconds for step in page.useful_steps if step.run_seconds is not None]
     if not known:
-        return "<code>rackrate campaign run --dry-run</code> tells what a campaign takes."
+        return ""
     run = mean(known)
     least, most = (
         draws * (seconds + run)
@@ -135,19 +124,19 @@ def _usual(page: CampaignMaterial) -> str:
     )
     rate = _dollars_per_second(page)
     usd = None if rate is None else Span(least=rate * least, most=rate * most)
-    return usual_campaign(Span(least=least, most=most), usd)
+    return takes(Span(least=least, most=most), usd)
 
 
-def _takes(page: CampaignMaterial, steps: int) -> str:
+def _take(page: CampaignMaterial, steps: int) -> str:
     """What as many more steps take, as long and as dear as those that were made; may be empty."""
-    found = [
+    known = [
         step.change_seconds + step.run_seconds
         for step in page.useful_steps
         if step.change_seconds is not None and step.run_seconds is not None
     ]
-    if not found:
+    if not known:
         return ""
-    seconds, rate = steps * mean(found), _dollars_per_second(page)
+    seconds, rate = steps * mean(known), _dollars_per_second(page)
     return duration(seconds) + ("" if rate is None else f", {dollars(rate * seconds)}")
 
 

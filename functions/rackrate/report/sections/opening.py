@@ -3,88 +3,111 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterable, Sequence
 
-from rackrate.report.markup import (
-    cell,
-    paragraph,
-    row_head,
-    section,
-    table,
-    text,
-)
+from markupsafe import Markup
+
+from rackrate.report.comparisons import Comparison
 from rackrate.report.material import Material
-from rackrate.report.tiles import Tile, strip
+from rackrate.report.rendering import Part
+from rackrate.report.sections.verdicts import comparison, differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.headline import headline
 from rackrate.verdict.model import Difference
 from rackrate_text.failures import lines_of
-from rackrate_text.units import change, took
+from rackrate_text.units import took
 from rackrate_text.words import counted, listed
 
 #: The most differences between runs in the headline.
 _MOST_NAMED = 4
+#: The most tiles of a page. More are not read at a glance, and the table below has all.
+_MOST_TILES = 12
 
 
 def title(page: Material) -> str:
-    """The page's title, as text."""
+    """The page's title."""
     if page.comparison:
         return f"rackrate: {page.comparison.run} compared with {page.comparison.other_name}"
     return f"rackrate: {page.results.run.id}"
 
 
-def header(page: Material) -> str:
-    """The name of the run, and its status."""
+def facts(page: Material) -> Sequence[str]:
+    """The status of the run, for the line below the title."""
     run, counts = page.results.run, page.results.trials
-    facts = (
-        text(run.status),
-        f"started {moment(run.started_at)}",
+    return (
+        run.status,
+        started(run.started_at),
         "" if page.comparison else took(run.seconds, run.waited_seconds),
         f"{counts.measured} of {counted(counts.planned, 'trial')} measured",
         f"seed {run.seed}",
     )
-    return f"<h1>{escape(title(page))}</h1>" + paragraph(" · ".join(filter(None, facts)), "quiet")
 
 
-def moment(iso: str) -> str:
-    """A time to the minute, as markup."""
+def started(iso: str) -> str:
+    """When an execution started, to the minute."""
+    return Markup("started {}").format(moment(iso))
+
+
+def moment(iso: str) -> Markup:
+    """A time to the minute, as an element."""
     time = datetime.datetime.fromisoformat(iso).astimezone(datetime.UTC)
-    return f'<time datetime="{escape(iso, quote=True)}">{time:%Y-%m-%d %H:%M} UTC</time>'
+    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M} UTC</time>').format(iso, time)
 
 
-def opening(page: Material) -> str:
+def opening(page: Material) -> Part:
     """The conclusion: one sentence, a tile for each comparison, then deviations from the plan."""
-    cause = message(page.results.run.cause)
-    return section(
-        "conclusion",
-        "Conclusion",
-        "".join(
-            [
-                failure(page.results.run.error, page.results.run.cause),
-                paragraph(escape(conclusion(page)), "headline"),
-                strip(_tiles(page), "verdicts"),
-                *(
-                    paragraph(escape(drift), "warning")
-                    for drift in wording.drifts(page.results.verdicts)
-                ),
-                paragraph(escape(page.stopped.text), "quiet") if page.stopped else "",
-                *(
-                    paragraph(escape(warning), "warning")
-                    for warning in page.results.warnings
-                    if warning != cause
-                ),
-            ]
-        ),
+    run, verdicts = page.results.run, page.results.verdicts
+    return conclusion_part(
+        conclusion(page),
+        # If nothing was measured, the sentence says so.
+        [comparison(page, v) for v in verdicts] if page.results.trials.measured else [],
+        table="verdicts",
+        failure=(run.error, run.cause),
+        drifts=wording.drifts(verdicts),
+        stopped=None if page.stopped is None else page.stopped.text,
+        warnings=page.results.warnings,
     )
 
 
-def failure(error: str | None, cause: str | None) -> str:
-    """The error that ended an execution, and its cause; empty if it did not fail."""
-    if not error:
-        return ""
-    said = escape(message(cause))
-    return f'<p class="failed"><strong>{escape(error)}</strong>\n{said}</p>'
+def conclusion_part(
+    sentence: str,
+    comparisons: Sequence[Comparison],
+    *,
+    table: str,
+    failure: tuple[str | None, str | None],
+    warnings: Iterable[str],
+    drifts: Iterable[str] = (),
+    about: Sequence[str] = (),
+    stopped: str | None = None,
+) -> Part:
+    """The section with the conclusion of a run or of a campaign.
+
+    Args:
+        sentence: the conclusion.
+        comparisons: the comparisons, in the order of the table.
+        table: the id of the section with the table of all comparisons.
+        failure: the error that ended the execution, and its cause; None if it did not fail.
+        warnings: its warnings.
+        drifts: the drifts of one arm alone.
+        about: what the conclusion is about.
+        stopped: why no more was measured.
+    """
+    error, cause = failure[0], message(failure[1])
+    return Part(
+        "conclusion",
+        "Conclusion",
+        error=error,
+        cause=cause,
+        sentence=sentence,
+        tiles=comparisons[:_MOST_TILES],
+        more_tiles=len(comparisons) - _MOST_TILES,
+        several_sides=len({each.sides for each in comparisons}) > 1,
+        table=table,
+        drifts=drifts,
+        about=filter(None, about),
+        stopped=stopped,
+        warnings=[warning for warning in warnings if warning != cause],
+    )
 
 
 def message(cause: str | None) -> str:
@@ -93,7 +116,7 @@ def message(cause: str | None) -> str:
 
 
 def conclusion(page: Material) -> str:
-    """The result of the run in one sentence, as text: the direction of each comparison."""
+    """The result of the run in one sentence: the direction of each comparison."""
     verdicts, counts = page.results.verdicts, page.results.trials
     if counts.planned and not counts.measured:
         return (
@@ -118,49 +141,17 @@ def _differ(differences: Sequence[Difference]) -> str:
     return f"The runs differ in {listed(differed) if differed else 'nothing that they recorded'}"
 
 
-def _tiles(page: Material) -> list[Tile]:
-    """The tiles; none if nothing was measured, which the sentence says."""
-    verdicts = page.results.verdicts if page.results.trials.measured else ()
-    several = len({wording.heading(verdict) for verdict in verdicts}) > 1
-    return [
-        Tile(
-            anchor=page.tests[verdict.test].anchor,
-            subject=wording.subject(verdict),
-            sides=wording.heading(verdict) if several else "",
-            change=change(verdict.ratio),
-            levels=wording.levels(verdict),
-            word=verdict.verdict,
-            lacks=wording.more_needed(verdict),
-            scope=page.scope_of(verdict),
-            drifted=verdict.drift is not None,
-        )
-        for verdict in verdicts
-    ]
-
-
-def differences(page: Material) -> str:
+def differences(page: Material) -> Part | None:
     """The differences between compared runs, which precede their verdicts."""
     compared = page.comparison
     if compared is None:
-        return ""
+        return None
     several = f": {listed(compared.with_runs)}" if len(compared.with_runs) > 1 else ""
-    intro = paragraph(
-        f"{text(compared.run)} is compared with {text(compared.other_name + several)}. They were"
-        " not measured at the same time, so whatever changed in between is part of every difference"
-        " below, recorded or not."
+    return Part(
+        "differences",
+        "What differed",
+        intro=f"{compared.run} is compared with {compared.other_name}{several}. They were not"
+        " measured at the same time, so whatever changed in between is part of every difference"
+        " below, recorded or not.",
+        differences=differences_table(compared.differences, compared.run, compared.others),
     )
-    found = (
-        differences_table(compared.differences, compared.run, compared.others)
-        if compared.differences
-        else "<p>Nothing that the runs recorded: same plan, nodes alike, same versions.</p>"
-    )
-    return section("differences", "What differed", intro + found)
-
-
-def differences_table(found: Sequence[Difference], run: str, other: str) -> str:
-    """A table of the recorded differences between runs, with their names as headers."""
-    rows = (
-        [row_head(text(each.what)), cell(text(each.run)), cell(text(each.other))] for each in found
-    )
-    caption = "What was recorded differently of the runs"
-    return table(("what", run, other), rows, caption=caption)

@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 
-from rackrate.report import comparisons
-from rackrate.report.campaign_material import MOST_FIGURES, CampaignMaterial, SweptMetric
+from rackrate.report.campaign_material import MOST_FIGURES, REST, CampaignMaterial, SweptMetric
 from rackrate.report.charts import tiers
-from rackrate.report.frame import figure, key
-from rackrate.report.markup import cell, number, row_head, section, table, text
+from rackrate.report.frame import Figure
+from rackrate.report.rendering import Part
+from rackrate.report.tables import Cell, Table, head, number, without_unknown
 from rackrate.report.values import by_column
 from rackrate.results.campaign import SweepCell
-from rackrate_text.units import UNKNOWN, change, changes, metric_column, percent, quantity
-from rackrate_text.words import capitalized, counted, metric_words
-
-_REST = "campaign.json lists"
+from rackrate_text.units import change, changes, metric_column, percent, quantity
+from rackrate_text.words import counted, metric_words, sentence
 
 
-def sweep_section(page: CampaignMaterial) -> str:
-    """The table and the figure of each metric; empty for a campaign that is no sweep."""
+def sweep_section(page: CampaignMaterial) -> Part | None:
+    """The table and the figure of each metric; None for a campaign that is no sweep."""
     if not page.metrics:
-        return ""
-    content = "".join(
-        f'<div class="verdict"><h3>{text(metric.subject)}</h3>{_table(metric)}'
-        f'<div class="figures">{_figure(metric)}{_reasons(metric)}</div></div>'
-        for metric in page.metrics
-    )
-    about = (
-        '<p class="quiet">A mean is the geometric mean of its runs\' medians. Its ratio is to the'
-        " first value of the sweep, in the same arm. Steps are not measured at the same time, so"
-        " whatever else changed between them is part of the ratio.</p>"
-    )
-    return section("sweep", "The sweep", content + about)
+        return None
+    return Part("sweep", "The sweep", metrics=[_metric(metric) for metric in page.metrics])
 
 
-def _table(metric: SweptMetric) -> str:
-    cells = metric.cells
-    columns = [_columns(metric, each) for each in cells]
-    # Leave out columns without any value.
-    heads = [head for head in columns[0] if any(row[head] != UNKNOWN for row in columns)]
-    rows = []
-    for each, row in zip(cells, columns, strict=True):
-        name = row_head(text(each.value))
-        rows.append([name, *(number(row[head]) for head in heads)])
-    caption = f"{metric.subject}: {counted(len(metric.values), 'value')} of the sweep, by arm"
-    return table((_swept(metric), *heads), rows, caption=caption, rest=_REST)
+def _metric(metric: SweptMetric) -> Mapping[str, object]:
+    """What the template shows of a metric."""
+    values = counted(len(metric.values), "value")
+    return {
+        "subject": metric.subject,
+        "table": Table(
+            f"{metric.subject}: {values} of the sweep, by arm",
+            without_unknown(_columns(metric, each) for each in metric.cells),
+            rest=REST,
+        ),
+        "figure": _figure(metric),
+        "reasons": _reasons(metric),
+    }
 
 
 def _swept(metric: SweptMetric) -> str:
@@ -52,31 +42,30 @@ def _swept(metric: SweptMetric) -> str:
     return metric.page.results.campaign.swept or "value"
 
 
-def _columns(metric: SweptMetric, each: SweepCell) -> dict[str, str]:
-    """The figures of a cell by column; a dash for unknown values."""
-    word = comparisons.word(each.verdict) if each.verdict else UNKNOWN
-    arm = f"{key(metric.page.arm_number(each.arm))} {text(each.arm)}"
+def _columns(metric: SweptMetric, each: SweepCell) -> Mapping[str, object]:
+    """The figures of a cell by column; None or a dash for unknown values."""
     return {
-        "arm": arm,
-        "runs": text(each.runs),
-        "mean": text(quantity(each.mean, each.unit)),
-        "share of nominal": text(percent(each.share_of_nominal)),
-        "total": text(quantity(each.total, each.unit)),
+        _swept(metric): head(each.value),
+        "arm": Cell(each.arm, "number", arm=metric.page.arm_number(each.arm)),
+        "runs": number(each.runs),
+        "mean": number(quantity(each.mean, each.unit)),
+        "share of nominal": number(percent(each.share_of_nominal)),
+        "total": number(quantity(each.total, each.unit)),
         **_median_time(metric, each),
-        _change_head(metric): text(_change(metric, each)),
-        "95 % CI, adjusted": text(_ends(metric, each)),
-        "verdict": word,
+        _change_head(metric): number(_change(metric, each)),
+        "95 % CI, adjusted": number(_ends(metric, each)),
+        "verdict": Cell(each.verdict, "number", is_verdict=each.verdict is not None),
     }
 
 
-def _median_time(metric: SweptMetric, each: SweepCell) -> dict[str, str]:
+def _median_time(metric: SweptMetric, each: SweepCell) -> Mapping[str, object]:
     """The median time of the same test, beside a rate that adds up over nodes."""
     if metric.times is None or not _adds_up(metric):
         return {}
     place = (each.value, each.arm)
     alike = (cell for cell in metric.times.cells if (cell.value, cell.arm) == place)
     mean = next((cell.mean for cell in alike), None)
-    return {metric.times.metric: text(quantity(mean, metric.times.unit))}
+    return {metric.times.metric: number(quantity(mean, metric.times.unit))}
 
 
 def _change_head(metric: SweptMetric) -> str:
@@ -99,23 +88,17 @@ def _ends(metric: SweptMetric, each: SweepCell) -> str:
     return f"{low} to {high}"
 
 
-def _reasons(metric: SweptMetric) -> str:
-    """Why cells have no verdict, each reason once with its cells."""
+def _reasons(metric: SweptMetric) -> Table:
+    """Where cells have no verdict, and why: each reason once."""
     found: dict[str, list[str]] = {}
     for each in metric.cells:
         if each.reason:
             found.setdefault(each.reason, []).append(f"{each.value}, {each.arm}")
-    lines = (
-        [cell(text("; ".join(where))), cell(text(f"{capitalized(reason.rstrip('.'))}."))]
-        for reason, where in found.items()
-    )
-    if not found:
-        return ""
-    caption = f"{metric.subject}: what is not settled, and why"
-    return f"<div>{table(('at', 'why'), lines, caption=caption, rest=_REST)}</div>"
+    rows = [{"at": "; ".join(where), "why": sentence(why)} for why, where in found.items()]
+    return Table(f"{metric.subject}: what is not settled, and why", rows, rest=REST)
 
 
-def _figure(metric: SweptMetric) -> str:
+def _figure(metric: SweptMetric) -> Figure | str:
     page = metric.page
     places = {value: place for place, value in enumerate(metric.values)}
     firsts = {each.arm: each.mean for each in metric.cells if each.value == metric.values[0]}
@@ -133,9 +116,9 @@ def _figure(metric: SweptMetric) -> str:
         place = places[each.value]
         found.append(tiers.Tier(page.arm_number(each.arm), place, each.mean, ends, tip))
     if not found:
-        return "<p>No step has a value.</p>"
+        return "No step has a value."
     if metric.number > MOST_FIGURES:
-        return "<p>Its figure is left out: the page would be too large. The table has it.</p>"
+        return "Its figure is left out: the page would be too large. The table has it."
     nominals = {
         each.mean / each.share_of_nominal
         for each in metric.cells
@@ -149,15 +132,15 @@ def _figure(metric: SweptMetric) -> str:
         tiers=tuple(found),
         nominal=max(nominals, default=None),
     )
-    return figure(
+    return Figure(
         "sweep",
         f"sweep-{metric.number}",
-        partial(tiers.tiers_chart, shown),
+        tiers.tiers_chart(shown),
         title=f"{metric.subject}: value by value.",
         text=f"{'; '.join(_course(metric, arm) for arm in metric.arms)}.",
         notes=" ".join(_how_to_read(shown)),
         page=page,
-        legend=metric.arms,
+        arms=metric.arms,
         columns=by_column(
             {
                 _swept(metric): each.value,

@@ -2,121 +2,105 @@
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Mapping
 
 from rackrate.report import figures
-from rackrate.report.markup import (
-    number,
-    paragraph,
-    row_head,
-    section,
-    table,
-    text,
-)
+from rackrate.report.frame import Figure
 from rackrate.report.material import TestMaterial
-from rackrate.report.sections.trials import notes_on_trials
+from rackrate.report.rendering import Part
+from rackrate.report.sections.trials import causes_table, failed_trials, marked_trials
 from rackrate.report.sections.verdicts import explained
+from rackrate.report.tables import Table, head, number, without_unknown
 from rackrate.tools.base import TestBase
+from rackrate.verdict import wording
 from rackrate.verdict.model import Percentiles, Summary
 from rackrate.workloads.base import WorkloadTest
-from rackrate_text.units import UNKNOWN, percent, quantity
+from rackrate_text.units import percent, quantity
 
 _NO_PERCENTILES = Percentiles(p50=None, p90=None, p99=None, p99_9=None, samples=0)
+#: A list of at most this many trials is not folded.
+_FEW = 5
 
 
-def test_section(test: TestMaterial) -> str:
+def test_section(test: TestMaterial) -> Part:
     """The section of a test."""
-    parts = [paragraph(_settings(test.test), "quiet")]
-    if test.number <= test.page.detail.drawn_tests:
-        parts.append(f'<div class="figures">{"".join(_figures(test))}</div>')
-    else:
-        parts.append(
-            "<p>The figures of this test are left out: with them the page would be too large. Its"
-            " trials are in trials.csv.</p>"
-        )
-    parts += [
-        *(
-            explained(test.page, verdict, name=f"v-{test.number}-{place}")
+    page = test.page
+    return Part(
+        test.anchor,
+        test.name,
+        template="test",
+        name=test.name,
+        settings=_settings(test.test),
+        figures=_figures(test) if test.number <= page.detail.drawn_tests else None,
+        verdicts=[
+            explained(page, verdict, name=f"v-{test.number}-{place}")
             for place, verdict in enumerate(test.verdicts, 1)
+        ],
+        failed=failed_trials(page, test.failed, f"Failed trials of {test.name}"),
+        causes=causes_table(
+            wording.losses((trial.key, trial) for trial in test.failed),
+            f"Why trials of {test.name} failed",
         ),
-        notes_on_trials(test),
-        _summaries(test),
-    ]
-    return section(test.anchor, test.name, "".join(parts))
+        marked=marked_trials(page, test.marks, f"Marked trials of {test.name}"),
+        mark_notes=wording.mark_notes(test.marks, len(test.measured)),
+        few=_FEW,
+        summaries=Table(
+            f"{test.name}: each arm by itself", without_unknown(map(_summary, test.summaries))
+        ),
+        pooled=any(summary.percentiles for summary in test.summaries),
+    )
 
 
-def _figures(test: TestMaterial) -> list[str]:
+def _figures(test: TestMaterial) -> list[Figure | str]:
     # A load pod measures all members, and not the way to one of them.
     of_pairs = () if isinstance(test.test, WorkloadTest) else test.metrics
     return [
         *map(figures.trials_figure, test.metrics),
         *figures.latency_figures(test),
-        figures.course_figure(test),
+        *figures.course_figures(test),
         *(matrix for metric in of_pairs for matrix in figures.matrix_figures(metric)),
     ]
 
 
 def _settings(test: TestBase) -> str:
     """The test's settings in the plan."""
-    said = [
-        f"{escape(name.replace('_', ' '))} {escape(_setting(value))}"
+    return " · ".join(
+        f"{name.replace('_', ' ')} {_setting(value)}"
         for name, value in test
         if name != "name" and value is not None and value is not False and value != ()
-    ]
-    return " · ".join(said)
+    )
 
 
 def _setting(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _summaries(test: TestMaterial) -> str:
-    """A table of each arm's percentiles, loss, and variability (CV)."""
-    if not test.summaries:
-        return ""
-    note = ""
-    if any(summary.percentiles for summary in test.summaries):
-        note = (
-            '<p class="quiet">The median is that of the trials; percentiles are of all raw values'
-            " of the arm, pooled, with 95 % intervals from the blocks. Do not compare percentiles"
-            " without an interval: a block has too few values for one.</p>"
-        )
-    columns = [_summary_columns(summary) for summary in test.summaries]
-    # Leave out columns without any value.
-    heads = [head for head in columns[0] if any(row[head] != UNKNOWN for row in columns)]
-    rows = (
-        [row_head(row[heads[0]]), *(number(row[head]) for head in heads[1:])] for row in columns
-    )
-    return table(heads, rows, caption=f"{test.name}: each arm by itself") + note
-
-
-def _percentile(pooled: Percentiles, name: str, unit: str) -> str:
-    """A percentile with its 95 % interval, where its blocks give one."""
-    found = text(quantity(getattr(pooled, name), unit))
-    if (ends := pooled.intervals.get(name)) is None:
-        return found
-    low, high = (quantity(end, unit) for end in ends)
-    return f'{found}<br><span class="quiet">{text(low)} to {text(high)}</span>'
-
-
-def _summary_columns(summary: Summary) -> dict[str, str]:
-    """The arm's figures by column; a dash for unknown values."""
-    pooled = summary.percentiles or _NO_PERCENTILES
-    unit = summary.unit
+def _summary(summary: Summary) -> Mapping[str, object]:
+    """An arm's figures by column; None or a dash for unknown values."""
+    pooled, unit = summary.percentiles or _NO_PERCENTILES, summary.unit
     return {
-        "metric": text(summary.metric),
-        "arm": text(summary.arm),
-        "median": text(quantity(summary.median, unit)),
-        "trials": text(summary.trials),
-        "blocks": text(summary.blocks),
-        "pairs": text(summary.pairs),
+        "metric": head(summary.metric),
+        "arm": number(summary.arm),
+        "median": number(quantity(summary.median, unit)),
+        "trials": number(summary.trials),
+        "blocks": number(summary.blocks),
+        "pairs": number(summary.pairs),
         **{
-            name.replace("_", "."): _percentile(pooled, name, unit)
+            name.replace("_", "."): number(
+                quantity(getattr(pooled, name), unit), _interval(pooled, name, unit)
+            )
             for name in ("p50", "p90", "p99", "p99_9")
         },
-        "raw values": text(pooled.samples or None),
-        "loss": text(percent(summary.loss_ratio)),
-        "retransmits": text(summary.retransmits),
-        "spread between blocks": text(percent(summary.spread_between_blocks)),
-        "between pairs": text(percent(summary.spread_between_pairs)),
+        "raw values": number(pooled.samples or None),
+        "loss": number(percent(summary.loss_ratio)),
+        "retransmits": number(summary.retransmits),
+        "spread between blocks": number(percent(summary.spread_between_blocks)),
+        "between pairs": number(percent(summary.spread_between_pairs)),
     }
+
+
+def _interval(pooled: Percentiles, name: str, unit: str) -> str:
+    """The 95 % interval of a percentile; empty if its blocks give none."""
+    if (ends := pooled.intervals.get(name)) is None:
+        return ""
+    return f"{quantity(ends[0], unit)} to {quantity(ends[1], unit)}"
