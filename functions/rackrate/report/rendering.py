@@ -46,6 +46,13 @@ class Compact(Extension):
             yield token
 
 
+def code(words: str) -> Markup:
+    """Words as markup, in which backticks enclose what a person types or reads in a file."""
+    element = Markup("<code>{}</code>")
+    parts = enumerate(words.split("`"))
+    return Markup().join(element.format(part) if place % 2 else part for place, part in parts)
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
@@ -59,9 +66,8 @@ def _environment() -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
     written = (
-        *(units.change, units.changes, units.dollars, units.duration, units.moment),
-        *(units.percent, units.quantity, words.capitalized, words.counted, words.listed),
-        words.metric_of_test,
+        *(units.change, units.changes, units.percent, units.quantity),
+        *(words.counted, words.listed, words.metric_of_test, code),
     )
     environment.filters.update({write.__name__: write for write in written})
     environment.globals.update(

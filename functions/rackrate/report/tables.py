@@ -58,12 +58,14 @@ class Table:
         rows: its rows, which all have the same columns; None is an unknown value.
         most: the most rows to show.
         rest: a phrase that says where the others are.
+        style: its class in the style sheet, if it does not look as others.
     """
 
     caption: str
     rows: Sequence[Mapping[str, object]]
     most: int = MOST_ROWS
     rest: str = "results.json lists"
+    style: str = ""
 
     @property
     def columns(self) -> list[str]:

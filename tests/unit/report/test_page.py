@@ -25,6 +25,7 @@ from rackrate.plan.planned_run import PlannedRun
 from rackrate.report.charts import canvas
 from rackrate.report.material import Detail, Material
 from rackrate.report.page import MOST_BYTES, render_page
+from rackrate.report.rendering import code
 from rackrate.report.sections import opening
 from rackrate.report.tables import MOST_ROWS
 from rackrate.results.build import RunFailure
@@ -742,6 +743,10 @@ def test_no_name_becomes_markup_within_a_figure():
     found = figures(text)
     assert {"trials-1-1", "trials-2-2", "series-1", "ecdf-2-0"} <= set(found)
     assert NASTY in "".join(found["trials-1-1"].itertext())
+
+
+def test_a_command_in_a_sentence_is_code_and_its_text_is_escaped():
+    assert code("Run `a <b>` & see.") == "Run <code>a &lt;b&gt;</code> &amp; see."
 
 
 # -- unknown values

@@ -5,6 +5,7 @@ Minutes and dollars of what would tell more are those that this campaign's own s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import mean
 
 from rackrate.plan.campaign import USUAL_DRAWS
@@ -12,7 +13,7 @@ from rackrate.plan.campaign_estimate import DRAW_SECONDS, Span
 from rackrate.plan.campaign_fields import MAX_DRAWS, MAX_RUNS_PER_STEP
 from rackrate.report.campaign_material import CampaignMaterial, SweptMetric, judged, sides_of
 from rackrate.report.rendering import Part
-from rackrate.report.sections.meaning import decision, takes
+from rackrate.report.sections.meaning import decision, usual_campaign
 from rackrate.verdict import campaign as wording
 from rackrate.verdict.answers import Answer
 from rackrate.verdict.headline import counts
@@ -28,22 +29,13 @@ def meaning_section(page: CampaignMaterial) -> Part | None:
     several = len({sides_of(answer) for answer in results.answers}) > 1
     gives = [_gives(answer, several) for answer in results.answers if answer.is_decided]
     gives += [line for metric in page.metrics if (line := _swept(metric))]
-    is_sweep = results.campaign.kind == "sweep"
     return decision(
-        "campaign_meaning",
         page.scale,
         gives=gives or ["No answer of this campaign is settled."],
         strategies=[placements[arm] for arm in page.arms if arm in placements]
         if placements
         else None,
-        campaign=results.campaign,
-        draws_take=_draws_take(page),
-        again_takes=_take(page, len(page.useful_steps)),
-        open=_open_cells(page) if is_sweep else _open_answers(page),
-        draws=0 if is_sweep else _more_draws(page),
-        most_draws=MAX_DRAWS,
-        runs_per_step=_more_runs(page) if is_sweep else 0,
-        runs_take=_take(page, len(page.metrics[0].values)) if page.metrics else "",
+        unknown=_unknown(page),
     )
 
 
@@ -68,8 +60,18 @@ def _swept(metric: SweptMetric) -> str:
     return f"{metric.subject}: against {first}, {counts(verdicts)}."
 
 
-def _open_answers(page: CampaignMaterial) -> list[str]:
-    return still_open((wording.subject(each), _lacks(page, each)) for each in page.results.answers)
+def _unknown(page: CampaignMaterial) -> list[str]:
+    is_sweep = page.results.campaign.kind == "sweep"
+    if page.scale is not None:
+        first = f"Everything about EC2: there {_usual(page)}"
+    elif is_sweep:
+        first = f"What the group gives: a sweep compares its values. {_usual(page)}"
+    else:
+        first = _elsewhere(page)
+    if is_sweep:
+        return [first, *_open_cells(page)]
+    lacking = ((wording.subject(each), _lacks(page, each)) for each in page.results.answers)
+    return [first, *still_open(lacking), _more_draws(page)]
 
 
 def _lacks(page: CampaignMaterial, answer: Answer) -> str | None:
@@ -82,41 +84,48 @@ def _lacks(page: CampaignMaterial, answer: Answer) -> str | None:
     return lacks
 
 
-def _more_draws(page: CampaignMaterial) -> int:
-    """The number of draws that would settle all open answers for which it is known, or 0."""
+def _more_draws(page: CampaignMaterial) -> str:
+    """How to make the draws that open answers lack; empty if they lack none or too many."""
     lacking = [a for a in page.results.answers if not a.is_decided and a.more_draws]
-    return max((len(a.draws) + (a.more_draws or 0) for a in lacking), default=0)
+    most = max((len(a.draws) + (a.more_draws or 0) for a in lacking), default=0)
+    if page.is_pool and most:
+        return "`rackrate pool` with runs on other nodes adds draws."
+    if 0 < most <= MAX_DRAWS:
+        name = page.results.campaign.id
+        return f"`rackrate campaign run --continue {name} --draws {most}` adds draws."
+    return ""
 
 
-def _open_cells(page: CampaignMaterial) -> list[str]:
-    return still_open(dict.fromkeys(_inconclusive(page)))
-
-
-def _inconclusive(page: CampaignMaterial) -> list[tuple[str, str | None]]:
-    """The metrics of the cells of a sweep that are not settled, and why."""
-    return [
+def _open_cells(page: CampaignMaterial) -> Iterable[str]:
+    """What is not settled of a sweep, and what one more run of each value takes."""
+    unsettled = [
         (metric.subject, cell.reason)
         for metric in page.metrics
         for cell in metric.cells
         if cell.verdict == "inconclusive"
     ]
+    yield from still_open(dict.fromkeys(unsettled))
+    takes = _take(page, len(page.metrics[0].values))
+    runs = max(cell.runs for cell in page.results.sweep)
+    if unsettled and takes and runs < MAX_RUNS_PER_STEP:
+        yield f"`--runs-per-step {runs + 1}` measures each value once more: {takes} more."
 
 
-def _more_runs(page: CampaignMaterial) -> int:
-    """The runs for each value with which a sweep is more precise; 0 if that needs or helps none."""
-    runs = max((cell.runs for cell in page.results.sweep), default=0)
-    return runs + 1 if _inconclusive(page) and runs < MAX_RUNS_PER_STEP else 0
+def _elsewhere(page: CampaignMaterial) -> str:
+    """What would tell of other nodes than this stack makes."""
+    lead = "What another zone, instance type or number of nodes gets:"
+    if page.is_pool:
+        return f"{lead} `rackrate pool` answers from runs there."
+    takes = _take(page, len(page.useful_steps))
+    tells = f"takes {takes}, as this one did" if takes else "tells"
+    return f"{lead} a campaign on a stack with them {tells}."
 
 
-def _draws_take(page: CampaignMaterial) -> str:
-    """What a campaign of draws with every default takes, whose runs take as long as these did.
-
-    Returns:
-        Empty if no run's time is known.
-    """
+def _usual(page: CampaignMaterial) -> str:
+    """A campaign of draws with every default, whose runs take as long as these did."""
     known = [step.run_seconds for step in page.useful_steps if step.run_seconds is not None]
     if not known:
-        return ""
+        return "`rackrate campaign run --dry-run` tells what a campaign takes."
     run = mean(known)
     least, most = (
         draws * (seconds + run)
@@ -124,7 +133,7 @@ def _draws_take(page: CampaignMaterial) -> str:
     )
     rate = _dollars_per_second(page)
     usd = None if rate is None else Span(least=rate * least, most=rate * most)
-    return takes(Span(least=least, most=most), usd)
+    return usual_campaign(Span(least=least, most=most), usd)
 
 
 def _take(page: CampaignMaterial, steps: int) -> str:

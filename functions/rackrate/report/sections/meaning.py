@@ -6,7 +6,6 @@ campaign_meaning.py has the same of a campaign.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from rackrate.plan.campaign import USUAL_DRAWS
 from rackrate.plan.campaign_estimate import Span, usual_draws
@@ -32,59 +31,62 @@ _COSTS: Mapping[str, tuple[str, ...]] = {
         " group fails if EC2 has no such hardware left.",
     ),
 }
+_LAB = "Nothing about EC2: this network is a setting of the lab."
+_APPLICATION = "What your application gains: it waits for more than the network."
 
 
 def meaning_section(page: Material) -> Part | None:
     """The three sides of the decision; None for a comparison, and if nothing was measured."""
-    verdicts, arms, estimates = page.results.verdicts, page.results.arms, page.results.estimates
+    verdicts = page.results.verdicts
     if page.comparison or not verdicts or not page.results.trials.measured:
         return None
     compared = {name for v in verdicts for name in (v.arm, v.baseline.name)}
-    least = estimates.seconds if estimates.at_least is None else estimates.at_least.seconds
     return decision(
-        "run_meaning",
         page.scale,
         gives=[_gives(verdict) for verdict in verdicts if verdict.is_decided]
         or ["No verdict of this run is settled."],
-        strategies={arm.placement for arm in arms if arm.name in compared},
-        run_takes=span(duration(least), duration(estimates.seconds)),
-        open=wording.still_open(_lacks(page, v) for v in verdicts),
-        nodes=counted(len({node for arm in arms for node in arm.node_names}), "node"),
-        # New nodes are drawn only in node groups of this stack.
-        draws_take=takes(*usual_draws(estimates)) if all(arm.node_groups for arm in arms) else None,
+        strategies={arm.placement for arm in page.results.arms if arm.name in compared},
+        unknown=[
+            _of_ec2(page),
+            *wording.still_open(_lacks(page, verdict) for verdict in verdicts),
+            _of_placements(page),
+        ],
     )
 
 
 def decision(
-    template: str,
     scale: float | None,
     *,
     gives: Sequence[str],
     strategies: Collection[str] | None,
-    **unknown: Any,
+    unknown: Sequence[str],
 ) -> Part:
-    """The section with the three sides of a decision.
+    """The section with the three sides of a decision. Backticks enclose commands.
 
     Args:
-        template: the template, which tells what is not known yet.
         scale: the factor by which the lab scaled the network. The lab says nothing of EC2, so what
             it measured is not among the reasons.
         gives: what the group gives.
         strategies: the strategies of the compared arms' groups; None if they are not known.
-        unknown: the variables of the template.
+        unknown: what is not known yet, with what would tell it and what that takes.
     """
-    costs = None
-    if strategies is not None:
-        costs = [cost for name, costs in _COSTS.items() if name in strategies for cost in costs]
+    known = strategies or ()
+    costs = [cost for name, costs in _COSTS.items() if name in known for cost in costs]
+    if costs:
+        shown = ["No fee.", *costs]
+    elif strategies is None:
+        shown = ["Unknown: these results do not tell the arms' placement."]
+    else:
+        shown = ["Nothing: no arm has a placement group."]
     return Part(
         "meaning",
         "What this means",
-        template=template,
-        lab=scale is not None,
-        gives=gives,
-        costs=costs,
-        usual=USUAL_DRAWS,
-        **unknown,
+        sides=(
+            ("What it gives", gives if scale is None else [_LAB]),
+            ("What it costs", shown),
+            ("What is not known yet", [*unknown, _APPLICATION]),
+        ),
+        has_sources=bool(costs),
     )
 
 
@@ -115,9 +117,30 @@ def _lacks(page: Material, verdict: Verdict) -> tuple[str, str | None]:
     return wording.subject(verdict), lacks
 
 
-def takes(seconds: Span, usd: Span | None) -> str:
-    """How long a campaign takes and what it costs, from least to most."""
-    words = span(duration(seconds.least), duration(seconds.most))
+def _of_ec2(page: Material) -> str:
+    if page.scale is None:
+        return ""
+    run = page.results.estimates
+    least = run.seconds if run.at_least is None else run.at_least.seconds
+    time = span(duration(least), duration(run.seconds))
+    return f"Everything about EC2: `rackrate run` there takes {time}."
+
+
+def _of_placements(page: Material) -> str:
+    """What would tell of other placements, and what that takes."""
+    nodes = counted(len({node for arm in page.results.arms for node in arm.node_names}), "node")
+    lead = f"What another placement gets: this run has {nodes}."
+    if not all(arm.node_groups for arm in page.results.arms):
+        return f"{lead} `rackrate pool` answers from runs on other nodes of yours."
+    return f"{lead} {usual_campaign(*usual_draws(page.results.estimates))}"
+
+
+def usual_campaign(seconds: Span, usd: Span | None) -> str:
+    """A sentence on the campaign with every default and what it takes."""
+    takes = span(duration(seconds.least), duration(seconds.most))
     if usd is not None:
-        words += f", {span(dollars(usd.least), dollars(usd.most))}"
-    return words
+        takes += f", {span(dollars(usd.least), dollars(usd.most))}"
+    return (
+        f"`rackrate campaign run` measures {USUAL_DRAWS.least} to {USUAL_DRAWS.most} placements"
+        f" with new nodes each: {takes}."
+    )

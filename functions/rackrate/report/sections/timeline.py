@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rackrate.report.material import Material
 from rackrate.report.rendering import Part
 from rackrate.report.sections.trials import causes_table
+from rackrate.report.tables import Cell, Table, head
 from rackrate_text.units import UNKNOWN, duration
 
 #: The most blocks that a timeline shows. A wider table is not read at a glance.
@@ -22,13 +22,15 @@ def timeline_section(page: Material) -> Part | None:
     if not counts.failed or page.comparison:
         return None
     causes = causes_table((cause.loss for cause in counts.causes), "Why trials were lost")
-    return Part("lost", "What was lost", counts=counts, causes=causes, **_timeline(page))
+    blocks = sorted({trial.block for trial in page.trials if not trial.warm_up})
+    timeline, left = _timeline(page, blocks)
+    return Part("lost", "What was lost", counts=counts, causes=causes, timeline=timeline, left=left)
 
 
-def _timeline(page: Material) -> Mapping[str, Any]:
-    """The shown blocks with their times, and the arms with what they measured of each."""
-    measured: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    ran: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+def _timeline(page: Material, blocks: Sequence[int]) -> tuple[Table, int]:
+    """What each arm measured in each block, and the number of blocks that are not shown."""
+    measured: dict[str, Counter[int]] = defaultdict(Counter)
+    ran: dict[str, Counter[int]] = defaultdict(Counter)
     began: dict[int, str] = {}
     for trial in page.trials:
         if trial.warm_up:
@@ -37,18 +39,25 @@ def _timeline(page: Material) -> Mapping[str, Any]:
         measured[trial.arm][trial.block] += trial.is_measured
         if trial.started_at is not None:
             began[trial.block] = min(trial.started_at, began.get(trial.block, trial.started_at))
-    blocks = sorted({block for by_block in ran.values() for block in by_block})
     # A trial that never ran is not stored, so the fullest block tells how many an arm has.
     full = {arm: max(by_block.values()) for arm, by_block in ran.items()}
     shown = _shown(blocks, measured, full)
-    return {
-        "blocks": [(block, _after(page, began.get(block))) for block in shown],
-        "arms": [
-            (page.arm_number(arm), arm, full.get(arm, 0), [measured[arm][n] for n in shown])
-            for arm in page.arms
-        ],
-        "left": len(blocks) - len(shown),
-    }
+    times = {str(n): Cell(_after(page, began.get(n)), "number quiet") for n in shown}
+    arms = [
+        {
+            "block": Cell(arm, "head", arm=page.arm_number(arm)),
+            **{str(n): _share(measured[arm][n], full.get(arm, 0)) for n in shown},
+        }
+        for arm in page.arms
+    ]
+    rows = [{"block": head("began after"), **times}, *arms] if blocks else []
+    table = Table("Trials measured in each block, by arm", rows, style="timeline")
+    return table, len(blocks) - len(shown)
+
+
+def _share(measured: int, full: int) -> Cell:
+    kind = "whole" if measured == full else "part" if measured else "none"
+    return Cell(f"{measured}/{full}", f"number {kind}")
 
 
 def _shown(
