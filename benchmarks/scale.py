@@ -53,7 +53,6 @@ from lab import daemon, stack
 from lab.aws.awslambda.runtime import INVOCATIONS
 from lab.errors import LabError
 from lab.setup import kwok
-from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
 
 SIZES = (14, 60, 150, 502, 1002)
 OUT = Path(__file__).resolve().parents[1] / "out" / "scale"
@@ -90,7 +89,6 @@ def measure(nodes: int) -> Json:
     each = nodes // 2
     parameters = {
         "NodeCount": str(each),
-        "NodeGroupsPerArm": str(-(-each // DEFAULT_NODES_PER_GROUP)),
         "HostNetwork": "false",
         "SecondaryCidr": "100.64.0.0/16",
     }

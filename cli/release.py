@@ -26,7 +26,7 @@ from .typed import typed
 
 DESCRIPTION = "release.json"
 HASHES = "SHA256SUMS"
-_SCHEMA = "rackrate.release.v1"
+_SCHEMA = "rackrate.release.v2"
 _TEMPLATES = ".template"
 #: The most keys that one call deletes.
 _BATCH = 1000
@@ -39,7 +39,8 @@ class Release:
     """A directory with a release.
 
     `bucket` and `address` are what it was packaged for: `address` is the URL of that bucket.
-    `prefix` is where it belongs in any bucket, and `template` the name of the root template.
+    `prefix` is where it belongs in any bucket. `template` is the name of the root template, and
+    `existing_cluster_template` that of the one for a cluster that exists.
     """
 
     schema: str
@@ -48,6 +49,7 @@ class Release:
     address: str
     prefix: str
     template: str
+    existing_cluster_template: str
 
     @classmethod
     def read(cls, directory: Path) -> Self:
@@ -164,8 +166,15 @@ class Artifacts:
         self._s3 = client_of(session, "s3")
         self._owner = {"Bucket": self.bucket, "ExpectedBucketOwner": account}
 
-    def upload(self, directory: Path, sha256: str | None, note: Callable[[str], None]) -> str:
-        """Copy a release into the bucket, if it has this hash. Returns its root template's URL."""
+    def upload(
+        self,
+        directory: Path,
+        sha256: str | None,
+        note: Callable[[str], None],
+        *,
+        for_existing_cluster: bool,
+    ) -> str:
+        """Copy a release into the bucket, if it has this hash. Returns the root template's URL."""
         release = Release.read(directory)
         files = check_hashes(directory, sha256)
         self._create()
@@ -193,7 +202,9 @@ class Artifacts:
             self._s3.put_object(
                 **self._owner, Key=f"{release.prefix}/{file.name}", Body=body.encode()
             )
-        return f"{address}/{release.prefix}/{release.template}"
+        of_existing = release.existing_cluster_template
+        name = of_existing if for_existing_cluster else release.template
+        return f"{address}/{release.prefix}/{name}"
 
     def _create(self) -> None:
         elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": self._region}}

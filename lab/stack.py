@@ -24,12 +24,18 @@ from lab.errors import LabError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 STACK = "rackrate"
-BUILD_DIRECTORY = REPOSITORY / ".aws-sam" / "build"
+#: The root templates: for a stack with a cluster of its own, and for one that uses a cluster.
+OWN_CLUSTER, EXISTING_CLUSTER = "template.yaml", "existing-cluster.yaml"
+#: The directories that `sam build` writes; the first is its default.
+BUILD_DIRECTORIES = {
+    OWN_CLUSTER: REPOSITORY / ".aws-sam" / "build",
+    EXISTING_CLUSTER: REPOSITORY / ".aws-sam" / "existing-cluster",
+}
 SAM_SETTINGS = REPOSITORY / "samconfig.toml"
 # What `sam build` reads.
 SOURCES = (
     *("functions", "image", "packages", "statemachine", "templates"),
-    *("samconfig.toml", "template.yaml"),
+    *("samconfig.toml", OWN_CLUSTER, EXISTING_CLUSTER),
 )
 CREATE_SECONDS = 300.0
 DELETE_SECONDS = 300.0
@@ -72,18 +78,19 @@ class Packaged:
     url: str
 
 
-def build() -> None:
+def build(root: str = OWN_CLUSTER) -> None:
     """Run `sam build` as a user would, unless the build is that of these sources."""
-    with _build_directory():
+    with _build_directory(root) as directory:
         sources = _digest_of_sources()
         # In the directory that every other build empties.
-        built = BUILD_DIRECTORY / "sources.sha256"
+        built = directory / "sources.sha256"
         if not built.exists() or built.read_text("ascii") != sources:
-            _sam(["build"], child_environment())
+            places = ("--template", str(REPOSITORY / root), "--build-dir", str(directory))
+            _sam(["build", *places], child_environment())
             built.write_text(sources, encoding="ascii")
 
 
-def package(status: Mapping[str, Any]) -> Packaged:
+def package(status: Mapping[str, Any], root: str = OWN_CLUSTER) -> Packaged:
     """Upload the output of `sam build` to the lab's S3; any number of stacks can use it.
 
     Raises LabError when nothing was built.
@@ -92,26 +99,37 @@ def package(status: Mapping[str, Any]) -> Packaged:
     artifacts = f"{STACK}-artifacts"
     s3.create_bucket(Bucket=artifacts)
     # Not in the build directory, which labs of several caches share.
-    packaged = Path(str(status["kubeconfig"])).parent / "packaged.yaml"
-    package_into(artifacts, packaged, child_environment(status))
+    packaged = packaged_directory(status) / root
+    packaged.parent.mkdir(exist_ok=True)
+    package_into(artifacts, packaged, child_environment(status), root=root)
     body = packaged.read_bytes()
     key = f"{hashlib.sha256(body).hexdigest()}.template"
     s3.put_object(Bucket=artifacts, Key=key, Body=body)
     return Packaged(packaged, f"{status['endpoint_url']}/{artifacts}/{key}")
 
 
+def packaged_directory(status: Mapping[str, Any]) -> Path:
+    """Where `package` writes the root templates, under their own names."""
+    return Path(str(status["kubeconfig"])).parent / "packaged"
+
+
 def package_into(
-    bucket: str, template: Path, variables: dict[str, str], *, prefix: str | None = None
+    bucket: str,
+    template: Path,
+    variables: dict[str, str],
+    *,
+    root: str = OWN_CLUSTER,
+    prefix: str | None = None,
 ) -> None:
     """Upload the output of `sam build` to a bucket of the S3 that the variables name.
 
     The root template is written to the file `template`. Raises LabError when nothing was built.
     """
-    with _build_directory():
+    with _build_directory(root) as directory:
         _sam(
             [
                 "package",
-                *("--template-file", str(BUILD_DIRECTORY / "template.yaml")),
+                *("--template-file", str(directory / "template.yaml")),
                 *("--s3-bucket", bucket),
                 *(("--s3-prefix", prefix) if prefix else ()),
                 *("--output-template-file", str(template)),
@@ -132,15 +150,17 @@ def deploy(
     """Create a stack of the packaged template and wait until it is there.
 
     `parameters` override the lab's own: its ToolImage, and HostNetwork, so that every plan can be
-    run in the lab. This calls CloudFormation's API, because with an http endpoint `sam deploy`
-    refuses the URLs that `sam package` writes. Raises LabError with the events' reasons when it
+    run in the lab. With an ExistingClusterName the template is the one for that. This calls
+    CloudFormation's API, because with an http endpoint `sam deploy` refuses the URLs that `sam
+    package` writes. Raises LabError with the events' reasons when it
     fails. The stack then stays as CloudFormation left it, so that a user can look at it and delete
     it.
     """
-    packaged = packaged or package(status)
-    cloudformation = client(status, "cloudformation")
     own = {"ToolImage": str(status["tools_image"]), "HostNetwork": "true"}
     wanted = {**own, **(parameters or {})}
+    root = EXISTING_CLUSTER if "ExistingClusterName" in wanted else OWN_CLUSTER
+    packaged = packaged or package(status, root)
+    cloudformation = client(status, "cloudformation")
     large = packaged.path.stat().st_size > LARGEST_TEMPLATE_BODY_BYTES
     try:
         stack_id = cloudformation.create_stack(
@@ -186,12 +206,13 @@ def client(status: Mapping[str, Any], service: str) -> Any:
 
 
 @contextlib.contextmanager
-def _build_directory() -> Iterator[None]:
+def _build_directory(root: str) -> Iterator[Path]:
     """Lock the directory that `sam build` writes: each build empties it first."""
-    BUILD_DIRECTORY.parent.mkdir(exist_ok=True)
-    with (BUILD_DIRECTORY.parent / "build.lock").open("w") as lock:
+    directory = BUILD_DIRECTORIES[root]
+    directory.parent.mkdir(exist_ok=True)
+    with (directory.parent / "build.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield directory
 
 
 def _digest_of_sources() -> str:

@@ -44,7 +44,9 @@ def main() -> int:
     ]
     for key in _KEYS_OF_SOME_ACTIONS:
         del GLOBAL_CONDITION_KEYS[key]
-    paths = (Path("template.yaml"), *Path("templates").glob("*.yaml"), Path("docs/ci/roles.yaml"))
+    # No settings of programs, whose names begin with a dot.
+    roots = Path().glob("[a-z]*.yaml")
+    paths = (*roots, *Path("templates").glob("*.yaml"), Path("docs/ci/roles.yaml"))
     findings = {finding for path in paths for finding in _judge(path)}
     excused = {(each, key) for each in findings for key in EXCUSES if fnmatchcase(each, key)}
     useless = EXCUSES.keys() - {key for _, key in excused}

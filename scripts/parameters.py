@@ -1,6 +1,7 @@
 """Generate docs/parameters.md, the reference of the stack's parameters.
 
-Its sources are template.yaml, and docs/updates.yaml for what a change on an existing stack does.
+Its sources are the two root templates, and docs/updates.yaml for what a change on an existing stack
+does.
 """
 
 from __future__ import annotations
@@ -12,18 +13,25 @@ from typing import Any
 import yaml
 from cfnlint.decode import decode
 
+from rackrate_text.words import listed
 from scripts.markdown import ROOT, bullet, prose, with_part
 
-TEMPLATE = ROOT / "template.yaml"
+OWN_CLUSTER, EXISTING_CLUSTER = ROOT / "template.yaml", ROOT / "existing-cluster.yaml"
 REFERENCE = ROOT / "docs" / "parameters.md"
 UPDATES = ROOT / "docs" / "updates.yaml"
 
 #: What happens to a stack, in the words of the reference.
 _OUTCOMES = {"kept": "kept", "nodes": "replaced", "replaced": "replaced", "refused": "refused"}
 _INTERFACE = "AWS::CloudFormation::Interface"
+_CHECKS = "## Checks before anything is created\n\n" + prose(
+    "CloudFormation checks each parameter first. Then the resource `Preflight` checks what"
+    " parameters mean together, and what only AWS knows: zones and strategies of the instance type,"
+    " addresses in a subnet, the existing cluster. It reports all errors in one message, which"
+    " `sam deploy` prints."
+)
 
 
-def load(path: Path = TEMPLATE) -> dict[str, Any]:
+def load(path: Path) -> dict[str, Any]:
     """Read a template as plain data, with short forms such as `!Ref` in their full form.
 
     Raises:
@@ -40,20 +48,56 @@ def load_updates(path: Path = UPDATES) -> dict[str, list[dict[str, Any]]]:
     return dict(yaml.safe_load(path.read_text("utf-8")))
 
 
-def render(template: Mapping[str, Any], updates: Mapping[str, list[dict[str, Any]]]) -> str:
-    """The reference as Markdown: a section for each group, the checks, and the form's order.
+def render(
+    own: Mapping[str, Any],
+    existing: Mapping[str, Any],
+    updates: Mapping[str, list[dict[str, Any]]],
+) -> str:
+    """The reference as Markdown: a section for each parameter, and the forms' order.
+
+    Args:
+        own: the template of a stack with a cluster of its own.
+        existing: the template of a stack that uses a cluster. Of its parameters only those have a
+            section that the other template lacks, or describes in other words.
+        updates: what changes of each parameter do.
 
     Raises:
         KeyError: `updates` lacks a parameter.
     """
-    parameters = template["Parameters"]
+    parameters = own["Parameters"]
     parts = [
         "\n\n".join(
             [f"## {title}", *(_section(name, parameters[name], updates[name]) for name in names)]
         )
-        for title, names in groups(template)
+        for title, names in groups(own)
     ]
-    return "\n\n".join([*parts, _checks(template), "\n".join(form(template))]) + "\n"
+    others = {
+        name: parameter
+        for name, parameter in existing["Parameters"].items()
+        if parameter != parameters.get(name)
+    }
+    same = [f"[`{name}`](#{name.lower()})" for name in existing["Parameters"] if name not in others]
+    parts.append(
+        "\n\n".join(
+            [
+                "## In a cluster that exists",
+                prose(
+                    "`existing-cluster.yaml` has these parameters. It also has"
+                    f" {listed(same)}, as above."
+                ),
+                *(
+                    _section(name, parameter, updates[name], is_other=name in parameters)
+                    for name, parameter in others.items()
+                ),
+            ]
+        )
+    )
+    forms = [
+        *form(own, "The console's form"),
+        "",
+        *form(existing, "The console's form for a cluster that exists"),
+    ]
+    return "\n\n".join([*parts, _CHECKS, "\n".join(forms)]) + "\n"
 
 
 def groups(template: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -71,19 +115,26 @@ def groups(template: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
         yield "Other parameters", list(left)
 
 
-def form(template: Mapping[str, Any]) -> list[str]:
+def form(template: Mapping[str, Any], title: str) -> list[str]:
     """The console's form as text: the labels of each group, linked to their sections."""
     labels = template.get("Metadata", {}).get(_INTERFACE, {}).get("ParameterLabels", {})
-    lines = ["## The console's form"]
-    for title, names in groups(template):
-        lines += ["", f"**{title}**", ""]
+    lines = [f"## {title}"]
+    for group, names in groups(template):
+        lines += ["", f"**{group}**", ""]
         for number, name in enumerate(names, start=1):
             label = labels.get(name, {}).get("default", name)
             lines.append(f"{number}. [`{name}`](#{name.lower()}): {label}")
     return lines
 
 
-def _section(name: str, parameter: Mapping[str, Any], updates: list[dict[str, Any]]) -> str:
+def _section(
+    name: str,
+    parameter: Mapping[str, Any],
+    updates: list[dict[str, Any]],
+    *,
+    is_other: bool = False,
+) -> str:
+    """A parameter's section; `is_other` says that the other template has one of the name."""
     facts = [
         f"Default: {_code(parameter.get('Default'))} ({parameter['Type']})",
         f"Takes: {_takes(parameter)}",
@@ -92,11 +143,12 @@ def _section(name: str, parameter: Mapping[str, Any], updates: list[dict[str, An
         facts.append(f"Pattern: {_code(parameter['AllowedPattern'])}")
     facts += [
         f"On an existing stack ({_OUTCOMES[change['outcome']]}): {change['effect']}"
-        for change in updates
+        for change in ([] if is_other else updates)
         if change["effect"]
     ]
     texts = [prose(str(parameter.get("Description", ""))), "\n".join(map(bullet, facts))]
-    return "\n\n".join([f"### `{name}`", *filter(None, texts)])
+    title = f"### `{name}` in a cluster that exists" if is_other else f"### `{name}`"
+    return "\n\n".join([title, *filter(None, texts)])
 
 
 def _takes(parameter: Mapping[str, Any]) -> str:
@@ -119,62 +171,6 @@ def _takes(parameter: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _checks(template: Mapping[str, Any]) -> str:
-    checks = [
-        bullet(f"{_when(rule)}: {assertion['AssertDescription']}")
-        for rule in template.get("Rules", {}).values()
-        for assertion in rule["Assertions"]
-    ]
-    return "\n\n".join(
-        [
-            "## Checks before anything is created",
-            prose(
-                "CloudFormation checks these combinations of parameters first. Each line names the"
-                " condition and the message."
-            ),
-            "\n".join(checks),
-            prose(
-                "The resource `Preflight` comes next. It checks what only AWS knows: zones and"
-                " strategies of the instance type, addresses in a subnet, the existing cluster. It"
-                " reports all errors in one message, which `sam deploy` prints."
-            ),
-        ]
-    )
-
-
-def _when(rule: Mapping[str, Any]) -> str:
-    return f"If {_words(rule['RuleCondition'])}" if "RuleCondition" in rule else "Always"
-
-
-def _words(condition: Any) -> str:
-    """A condition in words.
-
-    Raises:
-        ValueError: the condition uses a function that this one does not know.
-    """
-    if not isinstance(condition, dict):
-        return _code(condition)
-    ((function, arguments),) = condition.items()
-    match function:
-        case "Ref":
-            return f"`{arguments}`"
-        case "Fn::Equals":
-            return f"{_words(arguments[0])} is {_words(arguments[1])}"
-        case "Fn::Not":
-            inner = arguments[0]
-            if "Fn::Equals" in inner:
-                one, other = inner["Fn::Equals"]
-                return f"{_words(one)} is not {_words(other)}"
-            return f"not ({_words(inner)})"
-        case "Fn::And":
-            return " and ".join(_words(each) for each in arguments)
-        case "Fn::Or":
-            return " or ".join(_words(each) for each in arguments)
-        case "Fn::Contains":
-            return f"{_words(arguments[1])} is one of {', '.join(map(_code, arguments[0]))}"
-    raise ValueError(f"{function} in a RuleCondition has no words yet")
-
-
 def _code(value: Any) -> str:
     return "empty" if value in ("", None) else f"`{value}`"
 
@@ -183,6 +179,8 @@ def documents() -> dict[Path, str]:
     """The generated page by path."""
     return {
         REFERENCE: with_part(
-            REFERENCE.read_text("utf-8"), "parameters", render(load(), load_updates())
+            REFERENCE.read_text("utf-8"),
+            "parameters",
+            render(load(OWN_CLUSTER), load(EXISTING_CLUSTER), load_updates()),
         )
     }

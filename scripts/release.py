@@ -25,7 +25,11 @@ from moto.server import ThreadedMotoServer
 from lab import stack
 
 RELEASE = stack.REPOSITORY / "build" / "release"
-TEMPLATE = "rackrate.template"
+#: The root templates by their names in a release.
+TEMPLATES = {
+    "rackrate.template": stack.OWN_CLUSTER,
+    "existing-cluster.template": stack.EXISTING_CLUSTER,
+}
 HASHES = "SHA256SUMS"
 #: The Python packages of the functions that have most; the others have some of them.
 _LOCK = stack.REPOSITORY / "packages" / "report" / "requirements.txt"
@@ -33,7 +37,8 @@ _LOCK = stack.REPOSITORY / "packages" / "report" / "requirements.txt"
 
 def write(bucket: str, region: str, out: Path) -> Path:
     """Write the release of what is built into `out`. Returns the directory of the version."""
-    stack.build()
+    for root in TEMPLATES.values():
+        stack.build(root)
     version = str(
         tomllib.loads((stack.REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"][
             "version"
@@ -47,12 +52,12 @@ def write(bucket: str, region: str, out: Path) -> Path:
     address = f"https://s3.{region}.{suffix}/{bucket}"
     _package(bucket, prefix, directory, address)
     description = {
-        "schema": "rackrate.release.v1",
+        "schema": "rackrate.release.v2",
         "version": version,
         "bucket": bucket,
         "address": address,
         "prefix": prefix,
-        "template": TEMPLATE,
+        **dict(zip(("template", "existing_cluster_template"), TEMPLATES, strict=True)),
     }
     (directory / "release.json").write_text(json.dumps(description, indent=2) + "\n", "utf-8")
     _bill_of_materials(directory / "sbom.cdx.json")
@@ -86,9 +91,9 @@ def _package(bucket: str, prefix: str, directory: Path, address: str) -> None:
             "AWS_ACCESS_KEY_ID": "local",
             "AWS_SECRET_ACCESS_KEY": "local",
         }
-        stack.package_into(
-            bucket, directory / TEMPLATE, stack.child_environment() | variables, prefix=prefix
-        )
+        variables = stack.child_environment() | variables
+        for name, root in TEMPLATES.items():
+            stack.package_into(bucket, directory / name, variables, root=root, prefix=prefix)
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         for key in [each["Key"] for page in pages for each in page.get("Contents", [])]:
             s3.download_file(bucket, key, str(directory / Path(key).name))
@@ -133,7 +138,7 @@ def _bill_of_materials(path: Path) -> None:
 
 
 def _launch(version: str, region: str, place: str, sha256: str, wheel: Path) -> str:
-    url = f"{place}/{TEMPLATE}"
+    url = f"{place}/rackrate.template"
     link = (
         f"https://console.aws.amazon.com/cloudformation/home?region={region}#/stacks/quickcreate"
         f"?templateURL={quote(url, safe='')}&stackName=rackrate"

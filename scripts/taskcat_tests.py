@@ -1,4 +1,4 @@
-"""Package the template for taskcat, and let taskcat deploy it in AWS, a few tests at a time.
+"""Package the templates for taskcat, and let taskcat deploy it in AWS, a few tests at a time.
 
 Usage: .venv/bin/python -m scripts.taskcat_tests package|test
 
@@ -23,7 +23,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = ROOT / ".taskcat.yml"
-PACKAGED = ROOT / "build" / "packaged.yaml"
+#: The root templates, and their environments in samconfig.toml.
+TEMPLATES = {"template.yaml": "default", "existing-cluster.yaml": "existing-cluster"}
+PACKAGES = ROOT / "build"
 GENERATED = ROOT / "build" / "taskcat.yml"
 TASKCAT = ROOT / ".venv-taskcat" / "bin" / "taskcat"
 
@@ -139,11 +141,17 @@ def runnable(session: boto3.session.Session, tests: Mapping[str, Any]) -> list[s
 
 
 def package(region: str, bucket: str) -> None:
-    """Build the functions, upload them, and write the template that refers to them."""
-    PACKAGED.parent.mkdir(exist_ok=True)
+    """Build the functions, upload them, and write the templates that refer to them."""
+    PACKAGES.mkdir(exist_ok=True)
     to = ["--region", region, "--s3-bucket", bucket, "--s3-prefix", "rackrate"]
-    for command in (["build"], ["package", *to, "--output-template-file", str(PACKAGED)]):
-        subprocess.run([sys.executable, "-m", "samcli", *command], cwd=ROOT, check=True)
+    for template, environment in TEMPLATES.items():
+        into = ["--output-template-file", str(PACKAGES / template)]
+        for command in (["build"], ["package", *to, *into]):
+            subprocess.run(
+                [sys.executable, "-m", "samcli", *command, "--config-env", environment],
+                cwd=ROOT,
+                check=True,
+            )
 
 
 def configuration(configured: Mapping[str, Any], tests: Iterable[str], region: str) -> Any:

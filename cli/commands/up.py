@@ -117,7 +117,12 @@ def up(
             directory = Path(release)
             if "://" in release:
                 directory = download(release, sha256, session, Path(scratch))
-            url = Artifacts(stack, session).upload(directory, sha256, output.note)
+            url = Artifacts(stack, session).upload(
+                directory,
+                sha256,
+                output.note,
+                for_existing_cluster=bool(known.get("ExistingClusterName")),
+            )
         if deployment.description is None:
             deployment.create(url, given)
         else:

@@ -148,7 +148,7 @@ def group_check(group: Mapping[str, Any], parameters: Mapping[str, str]) -> Chec
     said = f"{group['GroupName']}, {group['Strategy']}, {group['State']}"
     if group["State"] != "available":
         return Check(_GROUP, "failed", said, "wait until it is available, or deploy again")
-    if group["Strategy"] == "spread" and parameters.get("SpreadLevel", "rack") == "rack":
+    if group["Strategy"] == "spread":
         nodes = int(told(parameters, "NodeCount"))
         said += f"; {nodes} of at most {SPREAD_LIMIT} instances in a zone"
         if nodes > SPREAD_LIMIT:

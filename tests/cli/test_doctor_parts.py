@@ -189,8 +189,6 @@ def test_a_placement_group_is_judged_by_its_state_and_the_room_in_it() -> None:
     ):
         assert quotas.group_check(described, {"NodeCount": nodes}).state == state
     assert "at most 7" in quotas.group_check(spread, {"NodeCount": "8"}).found
-    on_hosts = {"NodeCount": "8", "SpreadLevel": "host"}
-    assert quotas.group_check(spread, on_hosts).state == "ok"
 
 
 def test_the_placement_group_is_found_by_name_id_or_the_tag_of_the_stack(account: Stack) -> None:

@@ -197,8 +197,13 @@ def check_command(argv: list[str]) -> None:
 
             # Without .aws-sam/build, which a lab may be writing now: sam reads it if it is there.
             with tempfile.TemporaryDirectory() as directory, chdir(directory):
-                for part in ("template.yaml", "templates", "functions", "samconfig.toml"):
+                roots = ("template.yaml", "existing-cluster.yaml")
+                for part in (*roots, "templates", "functions", "samconfig.toml"):
                     Path(part).symlink_to(ROOT / part)
+                # The settings name what `sam build` made of it.
+                built = Path(".aws-sam", "existing-cluster", "template.yaml")
+                built.parent.mkdir(parents=True)
+                built.symlink_to(ROOT / "existing-cluster.yaml")
                 check_click(cli, program, rest)
         case "aws":
             check_aws(rest)

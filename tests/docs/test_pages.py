@@ -25,12 +25,13 @@ from rackrate.plan.check import check_plan
 from rackrate.plan.images import programs_lacking
 from scripts import references
 from scripts.markdown import with_part
-from scripts.parameters import load
+from scripts.parameters import EXISTING_CLUSTER, OWN_CLUSTER, load
 from tests.docs.blocks import PAGES, ROOT, blocks_of
 from tests.unit.samples import ARMS
 
 DOCS = ROOT / "docs"
-TEMPLATE = load()
+TEMPLATE = load(OWN_CLUSTER)
+NAMES = set(TEMPLATE["Parameters"]) | set(load(EXISTING_CLUSTER)["Parameters"])
 TROUBLE = (DOCS / "troubleshooting.md").read_text("utf-8")
 HEADINGS = {
     name
@@ -77,9 +78,16 @@ def test_no_command_of_a_page_or_a_message_asks_for_every_parameter():
 
 
 def test_the_settings_of_sam_ask_nothing_and_fix_no_parameter():
-    settings = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))["default"]
+    settings, of_existing = (
+        tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))[environment]
+        for environment in ("default", "existing-cluster")
+    )
     assert settings["deploy"]["parameters"]["confirm_changeset"] is False
     assert [each for each in settings.values() if "parameter_overrides" in each["parameters"]] == []
+    paths = {"template_file", "build_dir"}
+    for command, of_command in of_existing.items():
+        other = {k: v for k, v in of_command["parameters"].items() if k not in paths}
+        assert other == settings[command]["parameters"], command
 
 
 def test_the_shortest_path_to_a_verdict_is_as_long_as_the_page_says():
@@ -140,7 +148,7 @@ LONGEST_ROW = 200
 @pytest.mark.parametrize("folder", ["plans", "campaigns"])
 def test_a_plan_whose_tools_the_default_image_lacks_names_the_parameter(folder):
     listed = (DOCS / folder / "README.md").read_text("utf-8")
-    image = load()["Parameters"]["ToolImage"]["Default"]
+    image = TEMPLATE["Parameters"]["ToolImage"]["Default"]
     rows = dict(re.findall(r"^\| `(\S+\.json)` \|(.*)$", listed, re.MULTILINE))
     for path in sorted((DOCS / folder).glob("*.json")):
         document = json.loads(path.read_text("utf-8"))
@@ -187,7 +195,7 @@ def test_parameters_and_outputs_that_a_page_names_exist(path):
     for line in re.findall(r"--parameter-overrides (.*)$", text, re.MULTILINE):
         if "Repository=" not in line:  # of docs/ci/roles.yaml
             named |= set(re.findall(r"([A-Z]\w+)=", line))
-    assert named - set(TEMPLATE["Parameters"]) - OTHERS == set()
+    assert named - NAMES - OTHERS == set()
     outputs = set(re.findall(r"OutputKey==['`](\w+)['`]", text))
     assert outputs - set(TEMPLATE["Outputs"]) == set()
 

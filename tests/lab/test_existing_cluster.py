@@ -195,9 +195,9 @@ def test_a_guest_brings_the_nodes_of_tainted_pools_keeps_them_for_its_run_and_le
             TreatmentSelector="karpenter.sh/nodepool in (fast)",
             BaselineSelector="karpenter.sh/nodepool,karpenter.sh/nodepool!=fast",
             Tolerations="dedicated=bench:NoSchedule",
-            NodesOnDemand="true",
+            OnDemandNodeCount="2",
             RunOnCreate=json.dumps(pausing),
-            AlarmTopicArn="",
+            AlarmRecipient="",
         ) as made,
     ):
         results = run_of(lab, made)
@@ -222,7 +222,7 @@ def test_a_namespace_of_somebody_else_is_neither_taken_nor_deleted(
     lab.core.create_namespace({"metadata": {"name": "theirs"}})
     try:
         reason = toggles.refused(
-            "existing-cluster", Namespace="theirs", RunOnCreate="", AlarmTopicArn=""
+            "existing-cluster", Namespace="theirs", RunOnCreate="", AlarmRecipient=""
         )
         assert "theirs" in reason and "Namespace" in reason
         assert "theirs" in Guest(lab).namespaces
@@ -233,7 +233,7 @@ def test_a_namespace_of_somebody_else_is_neither_taken_nor_deleted(
 @pytest.mark.usefixtures("topic")
 def test_a_run_that_fails_fails_the_stack_with_its_own_message(lab: Lab, toggles: Toggles) -> None:
     plan = json.dumps({"tests": [{"name": "tcp-1", "seconds": 0}]})
-    reason = toggles.refused("existing-cluster", RunOnCreate=plan, AlarmTopicArn="")
+    reason = toggles.refused("existing-cluster", RunOnCreate=plan, AlarmRecipient="")
     assert "InvalidPlan" in reason
     assert "tests[0].seconds" in reason
 

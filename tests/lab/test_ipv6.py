@@ -106,6 +106,7 @@ def create_cluster(lab: Lab) -> None:
 def empty(labs: Labs) -> Lab:
     """A lab with such a cluster and no stack."""
     lab = labs.start(deployed=False)
+    stack.build(stack.EXISTING_CLUSTER)
     create_cluster(lab)
     return lab
 

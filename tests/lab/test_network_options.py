@@ -56,7 +56,6 @@ def test_reserved_capacity_is_used_and_given_back(lab: Lab, toggles: Toggles) ->
         baseline_capacity_reservation=outside,
         placement_group="reserved",
         zone="us-east-1b",
-        other_zone="us-east-1a",
     )
 
     def free() -> dict[str, int]:

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
-from botocore.exceptions import ClientError
 
 from benchmarks.in_lab import iperf3
 from lab.fabric.luck import BETWEEN_ZONES_SECONDS, NEAREST_SECONDS
-from tests.lab.account import holdings, instances
+from tests.lab.account import instances
 from tests.lab.running import SHORT, Lab
 from tests.lab.toggles import (
     Toggles,
@@ -24,7 +23,6 @@ from tests.lab.toggles import (
     functions_in_vpc,
     median,
     nodes,
-    packaged,
     run_of,
 )
 from tests.lab.waiting import eventually
@@ -37,73 +35,7 @@ def lab(bare_lab: Lab) -> Lab:
     return bare_lab
 
 
-# -- refused before anything is created
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        (
-            {"TreatmentStrategy": "spread", "NodeCount": "8"},
-            "A spread placement group holds at most seven running instances in a zone. Choose a"
-            " NodeCount of 2 to 7, or another strategy.",
-        ),
-        ({"PartitionCount": "8"}, "PartitionCount"),
-    ],
-    ids=["eight spread", "eight partitions"],
-)
-def test_what_the_parameters_alone_can_tell_is_refused_at_once(
-    lab: Lab, override: Mapping[str, str], message: str, toggles: Toggles
-) -> None:
-    # As `sam deploy` does: the template is larger than a request may carry.
-    bucket = {"Bucket": "refused-templates"}
-    lab.aws("s3").create_bucket(**bucket)
-    lab.aws("s3").put_object(**bucket, Key="template", Body=packaged(lab).read_bytes())
-    with pytest.raises(ClientError) as refusal:
-        lab.aws("cloudformation").create_stack(
-            StackName="refused",
-            TemplateURL=f"{lab.status['endpoint_url']}/{bucket['Bucket']}/template",
-            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
-            Parameters=[
-                {"ParameterKey": name, "ParameterValue": value} for name, value in override.items()
-            ],
-        )
-    lab.aws("s3").delete_object(**bucket, Key="template")
-    lab.aws("s3").delete_bucket(**bucket)
-    assert message in str(refusal.value)
-
-
-def test_what_only_ec2_can_tell_is_refused_before_anything_is_created_with_every_fault(
-    lab: Lab, toggles: Toggles
-) -> None:
-    before = holdings(lab)
-    reason = toggles.refused(
-        "default",
-        RunOnCreate="",
-        InstanceType="t1.micro",
-        EnaExpress="both",
-        SecondaryCidr="10.0.0.0/16",
-    )
-    assert "InstanceType t1.micro: it cannot be in a cluster placement group" in reason
-    assert "EnaExpress both: t1.micro does not support ENA Express" in reason
-    assert "SecondaryCidr" in reason
-    assert holdings(lab) == before
-
-
-def test_a_subnet_with_too_few_addresses_is_refused_with_the_arithmetic(toggles: Toggles) -> None:
-    reason = toggles.refused(
-        "default",
-        RunOnCreate="",
-        TreatmentStrategy="none",
-        NodeCount="400",
-        InstanceType="c5.4xlarge",
-    )
-    assert "NodeCount 400" in reason
-    assert "4059" in reason, "the addresses of a /20 but for those of AWS, EKS and the functions"
-    assert "set SecondaryCidr to a /16" in reason
-
-
-# -- partitions, and a baseline in two zones; arm64; kubelets, disks and add-ons; alarms by e-mail
+# -- partitions, and a baseline in two zones; arm64; pods, disks and add-ons; alarms by e-mail
 
 
 class TestPartition:
@@ -151,26 +83,6 @@ class TestPartition:
         assert not guards["placements"]["would_trip"]
         assert guards["topology"]["text"] == "EC2 reports no topology for c6g.large"
 
-    def test_the_node_groups_of_an_arm_share_its_nodes_and_all_else(
-        self, lab: Lab, made: Deployment
-    ) -> None:
-        eks, cluster = lab.aws("eks"), made.outputs["ClusterName"]
-        for arm in ("treatment", "baseline"):
-            names = made.outputs[f"{arm.capitalize()}NodeGroups"].split(",")
-            groups = [
-                eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
-                for name in names
-            ]
-            assert [group["scalingConfig"]["desiredSize"] for group in groups] == [2, 1]
-            shared = [(group["launchTemplate"], group["subnets"]) for group in groups]
-            assert shared[0] == shared[1]
-            selected = {
-                node.metadata.labels["eks.amazonaws.com/nodegroup"]
-                for node in nodes(lab)
-                if node.metadata.labels["rackrate.dev/arm"] == arm
-            }
-            assert selected == set(names)
-
     def test_the_outputs_lead_to_what_the_stack_made(self, lab: Lab, made: Deployment) -> None:
         namespaces = {found.metadata.name for found in lab.core.list_namespace().items}
         assert {name for name in namespaces if name.startswith("rackrate")} == {"rackrate"}
@@ -188,15 +100,10 @@ class TestPartition:
         assert all("al2023-arm64" in image["Name"] for image in described)
         assert {i["InstanceType"] for i in instances(lab)} == {"c6g.large"}
 
-    def test_kubelets_take_the_configuration_that_the_stack_was_given(
+    def test_nodes_take_the_pods_and_the_disks_that_the_stack_was_given(
         self, lab: Lab, made: Deployment
     ) -> None:
         assert {node.status.capacity["pods"] for node in nodes(lab)} == {"20"}
-        for node in nodes(lab):
-            path = f"/api/v1/nodes/{node.metadata.name}/proxy/configz"
-            told = json.loads(lab.command("kubectl", "get", "--raw", path).stdout)
-            allowed = told["kubeletconfig"]["allowedUnsafeSysctls"]
-            assert allowed == ["net.core.somaxconn"]
         for disk in disks(lab):
             assert disk["VolumeSize"] == 40
             assert disk["Encrypted"] is True

@@ -88,7 +88,6 @@ def test_a_stack_takes_other_parameters_and_keeps_its_results(
 
     updated.update(
         NodeCount="3",
-        NodeGroupsPerArm="2",
         HostNetwork="true",
         ToolImage="build",
         IdleScaleToZero="true",
@@ -102,9 +101,9 @@ def test_a_stack_takes_other_parameters_and_keeps_its_results(
     assert [len(arm["nodes"]) for arm in plan["arms"]] == [3, 3]
     treatment, baseline = (updated.output(f"{arm}NodeGroups") for arm in ("Treatment", "Baseline"))
     assert [",".join(arm["node_groups"]) for arm in plan["arms"]] == [treatment, baseline]
-    assert [sizes_of_groups(arm) for arm in plan["arms"]] == [[2, 1], [2, 1]]
-    # Both node groups of the treatment arm launch into its placement group, and those of the
-    # baseline into none.
+    assert [sizes_of_groups(arm) for arm in plan["arms"]] == [[3], [3]]
+    # The node group of the treatment arm launches into its placement group, and the baseline's into
+    # none.
     placed = placement_groups(lab, treatment.split(","))
     assert len(placed) == 1 and placed != {""}
     assert placement_groups(lab, baseline.split(",")) == {""}

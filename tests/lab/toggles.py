@@ -34,6 +34,7 @@ class Toggles:
         if test != GUEST and self.lab.has_stack:
             # A lab has one cluster at a time.
             stack.delete(self.lab.status, lambda step: None)
+        self._package(test)
         before = holdings(self.lab)
         parameters = {"ToolImage": str(self.lab.status["tools_image"])} | override
         with self.taskcat.deployed(test, parameters_override=parameters) as made:
@@ -48,6 +49,7 @@ class Toggles:
 
         Nothing of the stack may be left.
         """
+        self._package(test)
         before = holdings(self.lab)
         with self.taskcat.deployed(test, parameters_override=override) as failed:
             assert not failed.created
@@ -58,6 +60,12 @@ class Toggles:
             for event in events["StackEvents"]
             if event["ResourceStatus"] == "CREATE_FAILED"
         )
+
+    def _package(self, test: str) -> None:
+        """Build the template for an existing cluster when a test needs it."""
+        if test == GUEST:
+            stack.build(stack.EXISTING_CLUSTER)
+            stack.package(self.lab.status, stack.EXISTING_CLUSTER)
 
     def tell(self, **names: str) -> None:
         """Put what only an account's owner can name where taskcat looks for it."""
@@ -70,14 +78,9 @@ class Toggles:
             )
 
 
-def packaged(lab: Lab) -> Path:
-    """The template with its artifacts in the lab's S3."""
-    return Path(lab.status["kubeconfig"]).with_name("packaged.yaml")
-
-
 def toggles_of(lab: Lab, directory: Path) -> Toggles:
     """taskcat for a lab, with an empty directory to write to."""
-    return Toggles(lab, in_lab(lab.status, packaged(lab), directory))
+    return Toggles(lab, in_lab(lab.status, directory))
 
 
 def nodes(lab: Lab) -> list[kubernetes.V1Node]:

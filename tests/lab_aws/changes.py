@@ -49,7 +49,7 @@ def changes() -> list[Change]:
         for number, entry in enumerate(entries, 1)
     ]
     # A key first, because another change needs it.
-    first = ("KubernetesVersion", "AuthenticationMode", "EncryptionKey", "EncryptSecrets")
+    first = ("KubernetesVersion", "EncryptionKey")
     return sorted(found, key=lambda one: first.index(one.parameter) + 1 if one.late else 0)
 
 

@@ -21,9 +21,11 @@ _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPA
 IMAGE = f"registry.example.com/tools@sha256:{0:064x}"
 
 
-def packaged(lab: Lab, directory: Path) -> str:
-    """Build templates and functions as a user does. Returns the URL of the root template."""
-    stack.build()
+def packaged(lab: Lab, directory: Path) -> dict[bool, str]:
+    """Build templates and functions as a user does. Returns the URLs of the root templates.
+
+    That for an existing cluster is under True.
+    """
     status = {
         "endpoint_url": lab.region.endpoint_url,
         "region": "us-east-1",
@@ -31,7 +33,10 @@ def packaged(lab: Lab, directory: Path) -> str:
         "secret_access_key": lab.region.secret_access_key,
         "kubeconfig": str(directory / "kubeconfig"),
     }
-    return stack.package(status).url
+    roots = {False: stack.OWN_CLUSTER, True: stack.EXISTING_CLUSTER}
+    for root in roots.values():
+        stack.build(root)
+    return {existing: stack.package(status, root).url for existing, root in roots.items()}
 
 
 @dataclass
@@ -94,18 +99,25 @@ class OwnStack:
         """The outputs as they are now."""
         return self._described("Outputs", "OutputKey", "OutputValue")
 
-    def update(self, changes: Mapping[str, str]) -> Outcome:
-        """Give parameters other values and wait for the end of it."""
+    def update(self, changes: Mapping[str, str], url: str | None = None) -> Outcome:
+        """Give parameters other values and wait for the end of it.
+
+        With a URL the stack gets that template. Its parameters keep their values, as with `sam
+        deploy`.
+        """
         before = len(self._events(self.name))
+        template: dict[str, Any] = {"TemplateURL": url} if url else {"UsePreviousTemplate": True}
+        kept = self.parameters().keys() - changes.keys()
+        if url:
+            summary = self._client.get_template_summary(TemplateURL=url)["Parameters"]
+            kept &= {each["ParameterKey"] for each in summary}
         found = self._client.update_stack(
             StackName=self.name,
-            UsePreviousTemplate=True,
+            **template,
             Capabilities=_CAPABILITIES,
             Parameters=[
-                {"ParameterKey": name, "ParameterValue": changes[name]}
-                if name in changes
-                else {"ParameterKey": name, "UsePreviousValue": True}
-                for name in self.parameters()
+                *({"ParameterKey": key, "ParameterValue": v} for key, v in changes.items()),
+                *({"ParameterKey": name, "UsePreviousValue": True} for name in kept),
             ],
         )
         return self._settled(found["StackId"], before)
@@ -187,7 +199,7 @@ class OwnStack:
         }
 
 
-def stacks(lab: Lab, api: KubernetesApi, url: str) -> dict[bool, OwnStack]:
+def stacks(lab: Lab, api: KubernetesApi, urls: Mapping[bool, str]) -> dict[bool, OwnStack]:
     """A stack with a cluster of its own, and under True one that uses this cluster.
 
     Each has a result. The values of the changes that they are to try are in the Region.
@@ -196,11 +208,9 @@ def stacks(lab: Lab, api: KubernetesApi, url: str) -> dict[bool, OwnStack]:
     given = {
         "ToolImage": IMAGE,
         "KubernetesVersion": "1.35",
-        "AuthenticationMode": "API_AND_CONFIG_MAP",
         "AvailabilityZone": "us-east-1a",
-        "OtherAvailabilityZone": "us-east-1b",
     }
-    own = OwnStack(lab, api, url, "own", given).create()
+    own = OwnStack(lab, api, urls[False], "own", given).create()
     recorded = lab.backend.clusters[own.outputs()["ClusterName"]]
     api.nodes = lambda: list(recorded.nodes.values())
     given = {
@@ -209,7 +219,7 @@ def stacks(lab: Lab, api: KubernetesApi, url: str) -> dict[bool, OwnStack]:
         "Namespace": "guest",
         "RetainResults": "false",
     }
-    guest = OwnStack(lab, api, url, "guest", given).create()
+    guest = OwnStack(lab, api, urls[True], "guest", given).create()
     for made in (own, guest):
         outputs = made.outputs()
         item = {"pk": {"S": "run#1"}, "sk": {"S": "run"}}
@@ -225,7 +235,6 @@ def values_of(lab: Lab, own: OwnStack) -> dict[str, str]:
     """What changes refer to, such as {topic}; made in the Region."""
     ec2, zone = lab.client("ec2"), own.outputs()["Zone"]
     ec2.create_placement_group(GroupName="made-by-others", Strategy="cluster")
-    precise = ec2.create_placement_group(GroupName="precise", Strategy="precision-time")
     reservation = ec2.create_capacity_reservation(
         InstanceType="c5.large",
         InstancePlatform="Linux/UNIX",
@@ -246,7 +255,6 @@ def values_of(lab: Lab, own: OwnStack) -> dict[str, str]:
     return {
         "reservation": reservation,
         "shared_group": group_of_another_account().id,
-        "precise_group": precise["PlacementGroup"]["GroupId"],
         "boundary": boundary,
         "topic": lab.client("sns").create_topic(Name="pager")["TopicArn"],
         "subnet": resources["Network/PrivateSubnet"],

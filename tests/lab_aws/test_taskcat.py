@@ -14,7 +14,7 @@ CONFIGURATION = """
 project:
   name: small
   regions: [us-east-1]
-  template: build/packaged.yaml
+  template: build/template.yaml
   package_lambda: false
   shorten_stack_name: true
 tests:
@@ -29,8 +29,9 @@ TEMPLATE = {
 
 @pytest.fixture
 def taskcat(lab: Lab, tmp_path: Path) -> Taskcat:
-    template = tmp_path / "root.json"
-    template.write_text(json.dumps(TEMPLATE))
+    packaged = tmp_path / "packaged"
+    packaged.mkdir()
+    (packaged / "template.yaml").write_text(json.dumps(TEMPLATE))
     configuration = tmp_path / "taskcat.yml"
     configuration.write_text(CONFIGURATION)
     project = tmp_path / "project"
@@ -44,7 +45,7 @@ def taskcat(lab: Lab, tmp_path: Path) -> Taskcat:
         "AWS_SECRET_ACCESS_KEY": lab.region.secret_access_key,
         "AWS_EC2_METADATA_DISABLED": "true",
     }
-    return Taskcat(environment, template, lab.bucket(), project, configuration)
+    return Taskcat(environment, packaged, lab.bucket(), project, configuration)
 
 
 def test_parameters_that_cloudformation_refuses_are_reasons_too(taskcat: Taskcat) -> None:

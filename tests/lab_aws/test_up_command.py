@@ -31,8 +31,6 @@ Metadata: { rackrate.dev/template: stack }
 Parameters:
   InstanceType: { Type: String, Default: c5.large }
   NodeCount: { Type: Number, Default: 2 }
-  TreatmentSelector: { Type: String, Default: "" }
-  ExistingClusterName: { Type: String, Default: "" }
   Strategy: { Type: String, Default: cluster }
 Resources:
   Inner:
@@ -43,6 +41,11 @@ Resources:
 Outputs:
   Type: { Value: !Ref InstanceType }
 """
+EXISTING = TEMPLATE.replace(
+    "  InstanceType: { Type: String, Default: c5.large }\n",
+    "  ExistingClusterName: { Type: String }\n"
+    "  TreatmentSelector: { Type: String, Default: a=b }\n",
+).replace("InstanceType", "TreatmentSelector")
 INNER = """\
 Parameters:
   Strategy: { Type: String, Default: cluster }
@@ -71,16 +74,18 @@ def release(tmp_path: Path) -> Path:
     directory.mkdir()
     texts = {
         "rackrate.template": TEMPLATE,
+        "existing-cluster.template": EXISTING,
         "inner.template": INNER,
         "0123": "code",
         "release.json": json.dumps(
             {
-                "schema": "rackrate.release.v1",
+                "schema": "rackrate.release.v2",
                 "version": "1.2.3",
                 "bucket": "published",
                 "address": ADDRESS,
                 "prefix": "rackrate/1.2.3",
                 "template": "rackrate.template",
+                "existing_cluster_template": "existing-cluster.template",
             }
         ),
     }
@@ -179,13 +184,27 @@ def test_a_parameter_that_the_stack_lacks_is_named_with_those_it_has(
     done = rackrate("up", "--stack", name, "--release", release, "--set", "NodeCuont=3")
     assert done.exit_code == 2
     assert (
-        "no parameter NodeCuont (did you mean NodeCount?); its parameters are ExistingClusterName, "
+        "no parameter NodeCuont (did you mean NodeCount?); its parameters are InstanceType, "
         in done.stderr
     )
     assert name not in _stacks(lab)
     # What was uploaded for it goes, too.
     assert rackrate("down", "--stack", name).exit_code == 0
     assert rackrate("down", "--stack", name).exit_code == 2
+
+
+def test_a_cluster_that_exists_is_used_by_the_template_for_it(
+    lab: Lab, release: Path, name: str, rackrate: Rackrate
+) -> None:
+    up = ("up", "--stack", name, "--release", release, "--yes", "--json")
+    done = rackrate(*up, "--existing-cluster", "house", "--treatment", "a=c")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["outputs"] == {"Type": "a=c"}
+    # The stack that exists tells which template it has.
+    done = rackrate(*up, "--treatment", "a=d")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["outputs"] == {"Type": "a=d"}
+    assert rackrate("down", "--stack", name, "--yes").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -197,9 +216,9 @@ def test_a_parameter_that_the_stack_lacks_is_named_with_those_it_has(
         (lambda path: (path / "release.json").write_text("{"), "cannot be read"),
         (
             lambda path: (path / "release.json").write_text(
-                (path / "release.json").read_text().replace("release.v1", "release.v9")
+                (path / "release.json").read_text().replace("release.v2", "release.v9")
             ),
-            "'rackrate.release.v9' and not rackrate.release.v1",
+            "'rackrate.release.v9' and not rackrate.release.v2",
         ),
     ],
 )

@@ -20,13 +20,15 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
 
     def sam(arguments: Sequence[str], variables: object) -> None:
-        assert list(arguments) == ["build"]
-        shutil.rmtree(stack.BUILD_DIRECTORY, ignore_errors=True)
-        stack.BUILD_DIRECTORY.mkdir()
+        assert arguments[0] == "build"
+        directory = Path(arguments[arguments.index("--build-dir") + 1])
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
         made.append((tmp_path / "packages" / "report" / "code" / "index.py").read_text())
 
     monkeypatch.setattr(stack, "REPOSITORY", tmp_path)
-    monkeypatch.setattr(stack, "BUILD_DIRECTORY", tmp_path / ".aws-sam" / "build")
+    directories = {root: tmp_path / ".aws-sam" / root for root in stack.BUILD_DIRECTORIES}
+    monkeypatch.setattr(stack, "BUILD_DIRECTORIES", directories)
     monkeypatch.setattr(stack, "_sam", sam)
     (tmp_path / "template.yaml").write_text("a template")
     code, package = tmp_path / "shared" / "code", tmp_path / "packages" / "report"
@@ -52,9 +54,15 @@ def test_the_stack_is_built_again_exactly_when_a_source_or_the_build_has_changed
     stack.build()
     assert builds == ["1", "2", "2"]
     # Another build, such as a user's, of sources that have changed back since.
-    shutil.rmtree(stack.BUILD_DIRECTORY)
+    shutil.rmtree(stack.BUILD_DIRECTORIES[stack.OWN_CLUSTER])
     stack.build()
     assert len(builds) == 4
+
+
+def test_each_root_template_has_a_build_of_its_own(builds: list[str]) -> None:
+    for root in (stack.OWN_CLUSTER, stack.EXISTING_CLUSTER) * 2:
+        stack.build(root)
+    assert len(builds) == 2
 
 
 def test_a_file_that_python_compiled_is_no_source(builds: list[str], tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -51,15 +52,15 @@ class Deployment:
 
 @dataclass(frozen=True)
 class Taskcat:
-    """taskcat with a packaged template, for the endpoint that `environment` names.
+    """taskcat with packaged templates, for the endpoint that `environment` names.
 
-    `template` becomes build/packaged.yaml, the name in the configuration. taskcat uploads it to the
-    existing `bucket`, as with S3_BUCKET of `make taskcat`. `directory` is a new directory that
-    taskcat may write to.
+    `packaged` is the directory that has them, whose files become those of build/ that the
+    configuration names. taskcat uploads them to the existing `bucket`, as with S3_BUCKET of
+    `make taskcat`. `directory` is a new directory that taskcat may write to.
     """
 
     environment: Mapping[str, str]
-    template: Path
+    packaged: Path
     bucket: str
     directory: Path
     configuration: Path = CONFIGURATION
@@ -93,9 +94,7 @@ class Taskcat:
     def _driver(
         self, test: str, parameters: Mapping[str, str]
     ) -> Iterator[subprocess.Popen[bytes]]:
-        packaged = self.directory / "build" / "packaged.yaml"
-        packaged.parent.mkdir(parents=True, exist_ok=True)
-        packaged.write_bytes(self.template.read_bytes())
+        shutil.copytree(self.packaged, self.directory / "build", dirs_exist_ok=True)
         log = self.directory / f".{test}.log"
         command = [PYTHON, "-W", "ignore", DRIVER, self.configuration, self.directory, self.bucket]
         with (
@@ -125,10 +124,11 @@ class Taskcat:
         return dict(self.environment) | none
 
 
-def in_lab(status: Mapping[str, Any], template: Path, directory: Path) -> Taskcat:
-    """taskcat for the running lab, with the template that was packaged into the lab's S3."""
+def in_lab(status: Mapping[str, Any], directory: Path) -> Taskcat:
+    """taskcat for the running lab, with the templates that were packaged into the lab's S3."""
     environment = lab_stack.child_environment(status)
-    return Taskcat(environment, template, f"{lab_stack.STACK}-artifacts", directory)
+    packaged = lab_stack.packaged_directory(status)
+    return Taskcat(environment, packaged, f"{lab_stack.STACK}-artifacts", directory)
 
 
 def _stack(driver: subprocess.Popen[bytes], seconds: float) -> Deployment:

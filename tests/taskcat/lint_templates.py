@@ -18,7 +18,8 @@ from taskcat._config import Config
 from taskcat._dataclasses import BaseConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-TEMPLATES = [ROOT / "template.yaml", *sorted((ROOT / "templates").glob("*.yaml"))]
+ROOTS = [ROOT / "template.yaml", ROOT / "existing-cluster.yaml"]
+TEMPLATES = [*ROOTS, *sorted((ROOT / "templates").glob("*.yaml"))]
 
 
 def of_one_template(read: Config, template: Path) -> Config:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Never
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from lab.aws.cloudformation.intrinsics import Resolver
-from lab.aws.cloudformation.parameters import Rules, resolve_parameters
+from lab.aws.cloudformation.parameters import resolve_parameters
 from lab.aws.cloudformation.template import TemplateError, parse_template
 from tests.lab.running import SHORT
 from tests.taskcat.deploying import CONFIGURATION, ROOT
 
 CONFIGURED: dict[str, Any] = yaml.safe_load(CONFIGURATION.read_text("utf-8"))
-TEMPLATE = parse_template((ROOT / "template.yaml").read_text("utf-8"))
+TEMPLATES = {
+    name: parse_template((ROOT / name).read_text("utf-8"))
+    for name in ("template.yaml", "existing-cluster.yaml")
+}
 FOR_EVERY_TEST: dict[str, Any] = CONFIGURED["project"]["parameters"]
 TESTS: dict[str, dict[str, Any]] = {
     name: test["parameters"] for name, test in CONFIGURED["tests"].items()
@@ -29,7 +32,6 @@ IN_AN_ACCOUNT = {
     "/rackrate/taskcat/baseline-capacity-reservation": "cr-0123456789abcdef1",
     "/rackrate/taskcat/placement-group": "reserved",
     "/rackrate/taskcat/zone": "us-east-1a",
-    "/rackrate/taskcat/other-zone": "us-east-1b",
     "/rackrate/taskcat/cluster": "platform",
     "/rackrate/taskcat/subnets": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
     "/rackrate/taskcat/treatment-selector": "eks.amazonaws.com/nodegroup=fast",
@@ -38,15 +40,10 @@ IN_AN_ACCOUNT = {
 }
 # Parameters that no test varies, and the reason.
 NOT_VARIED = {
-    "SpreadLevel": "its other value, host, is for Outposts only",
-    "ParentPlacementGroupId": "an account may have no precision-time group; the lab has one",
-    "VpcCniVersion": "a version is right only until EKS withdraws it",
-    "KubeProxyVersion": "a version is right only until EKS withdraws it",
-    "CoreDnsVersion": "a version is right only until EKS withdraws it",
     "Tolerations": "an account's cluster may have no taints; the lab's pools have one",
     "LoadNodeSelector": "an account's cluster may have two groups of nodes only",
     "AllowedImages": "it changes nothing before a plan asks for one",
-    "NodesOnDemand": "an account's cluster may have no autoscaler; the lab's pools are one",
+    "OnDemandNodeCount": "an account's cluster may have no autoscaler; the lab's pools are one",
 }
 
 
@@ -68,22 +65,23 @@ def test_no_test_sets_what_the_project_would_overrule() -> None:
 
 @pytest.mark.parametrize("test", TESTS)
 def test_the_template_accepts_the_parameters_of(test: str) -> None:
-    check(TESTS[test] | FOR_EVERY_TEST)
+    check(test, TESTS[test] | FOR_EVERY_TEST)
 
 
-def test_what_the_rules_refuse_would_be_noticed() -> None:
-    with pytest.raises(TemplateError, match="EncryptSecrets needs a key"):
-        check({"EncryptSecrets": "true"})
+def test_what_a_template_refuses_would_be_noticed() -> None:
+    with pytest.raises(TemplateError, match="PartitionCount"):
+        check("default", {"PartitionCount": "8"})
 
 
 def test_every_choice_of_the_stack_is_tried_by_a_test_or_has_its_reason() -> None:
     varied = {
         name
-        for given in [*TESTS.values(), FOR_EVERY_TEST]
-        for name, value in given.items()
-        if value != str(TEMPLATE["Parameters"][name].get("Default"))
+        for test, given in TESTS.items()
+        for name, value in {**given, **FOR_EVERY_TEST}.items()
+        if value != str(template_of(test)["Parameters"][name].get("Default"))
     }
-    assert set(TEMPLATE["Parameters"]) - varied == set(NOT_VARIED)
+    names = {name for template in TEMPLATES.values() for name in template["Parameters"]}
+    assert names - varied == set(NOT_VARIED)
 
 
 def test_no_two_tests_choose_the_same() -> None:
@@ -98,7 +96,8 @@ def test_no_two_tests_choose_the_same() -> None:
 def test_numbers_have_quoted_defaults_since_taskcat_drops_what_is_set_for_others() -> None:
     unquoted = [
         name
-        for name, parameter in TEMPLATE["Parameters"].items()
+        for template in TEMPLATES.values()
+        for name, parameter in template["Parameters"].items()
         if not isinstance(parameter.get("Default", ""), str)
     ]
     assert unquoted == []
@@ -129,16 +128,16 @@ def test_everything_of_an_account_that_a_test_uses_is_known() -> None:
     assert used == set(IN_AN_ACCOUNT)
 
 
-def check(given: Mapping[str, str]) -> None:
+def template_of(test: str) -> dict[str, Any]:
+    """The template that a test deploys."""
+    path = CONFIGURED["tests"][test].get("template", CONFIGURED["project"]["template"])
+    return TEMPLATES[Path(path).name]
+
+
+def check(test: str, given: Mapping[str, str]) -> None:
     """Raise TemplateError for parameters that CloudFormation refuses before it creates anything."""
     rendered = {
         name: PLACEHOLDER.sub(lambda found: IN_AN_ACCOUNT[found[1]], value)
         for name, value in given.items()
     }
-
-    def unknown(*asked: str) -> Never:
-        raise TemplateError(f"nothing of this is known before creation: {asked}")
-
-    values = resolve_parameters(TEMPLATE, rendered)
-    resolver = Resolver(TEMPLATE, reference=values.__getitem__, attribute=unknown)
-    Rules(TEMPLATE, values).check(resolver)
+    resolve_parameters(template_of(test), rendered)

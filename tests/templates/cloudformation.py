@@ -10,7 +10,8 @@ from lab.aws.cloudformation.intrinsics import Resolver
 from lab.aws.cloudformation.template import parse_template
 
 ROOT = Path(__file__).resolve().parents[2]
-TEMPLATES = [ROOT / "template.yaml", *sorted((ROOT / "templates").glob("*.yaml"))]
+ROOTS = [ROOT / "template.yaml", ROOT / "existing-cluster.yaml"]
+TEMPLATES = [*ROOTS, *sorted((ROOT / "templates").glob("*.yaml"))]
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -16,15 +16,20 @@ from lab.aws.cloudformation.stacks import Stack
 from lab.setup import kubernetes
 from rackrate.stack.preflight import STACK_NAME_CHARACTERS
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, MOST_NODE_GROUPS, divided
-from tests.templates.cloudformation import ROOT, TEMPLATES, load, resolver, walk
+from tests.templates.cloudformation import ROOT, ROOTS, TEMPLATES, load, resolver, walk
 
-ROOT_TEMPLATE = load(ROOT / "template.yaml")
 LOADED = {path: load(path) for path in TEMPLATES}
-NESTED = {
-    name: resource["Properties"]
-    for name, resource in ROOT_TEMPLATE["Resources"].items()
-    if resource["Type"] == "AWS::CloudFormation::Stack"
+OWN, EXISTING = (LOADED[path] for path in ROOTS)
+#: The nested stacks of each root template.
+NESTED_OF = {
+    path: {
+        name: resource["Properties"]
+        for name, resource in LOADED[path]["Resources"].items()
+        if resource["Type"] == "AWS::CloudFormation::Stack"
+    }
+    for path in ROOTS
 }
+NESTED = NESTED_OF[ROOTS[0]]
 
 
 def ids(paths):
@@ -93,54 +98,65 @@ def test_every_custom_resource_waits_longer_than_its_function_runs():
 
 
 class TestNestedStacks:
-    @pytest.mark.parametrize("name", NESTED)
-    def test_each_leaves_defaults_to_the_root(self, name):
-        child = LOADED[ROOT / NESTED[name]["TemplateURL"]]
-        assert not [n for n, p in child["Parameters"].items() if "Default" in p]
+    def test_each_leaves_defaults_to_the_root_which_gives_all_parameters(self):
+        for nested in NESTED_OF.values():
+            for name, properties in nested.items():
+                parameters = LOADED[ROOT / properties["TemplateURL"]]["Parameters"]
+                assert not [n for n, p in parameters.items() if "Default" in p]
+                assert set(properties["Parameters"]) == set(parameters), name
 
-    @pytest.mark.parametrize("name", NESTED)
-    def test_each_hands_the_cost_allocation_tags_to_its_resources(self, name):
-        assert {tag["Key"]: tag["Value"] for tag in NESTED[name]["Tags"]} == {
-            "rackrate:stack": {"Ref": "AWS::StackName"},
-            "rackrate:cost-center": {"Ref": "CostCenter"},
-        }
+    def test_each_hands_the_cost_allocation_tags_to_its_resources(self):
+        stack = {"Key": "rackrate:stack", "Value": {"Ref": "AWS::StackName"}}
+        center = {"Key": "rackrate:cost-center", "Value": {"Ref": "CostCenter"}}
+        wanted = zip(ROOTS, ([stack, center], [stack]), strict=True)
+        for path, tags in wanted:
+            assert all(properties["Tags"] == tags for properties in NESTED_OF[path].values())
 
     def test_every_template_is_used(self):
-        used = {ROOT / properties["TemplateURL"] for properties in NESTED.values()}
-        assert used == set(TEMPLATES) - {ROOT / "template.yaml"}
+        used = {ROOT / each["TemplateURL"] for of in NESTED_OF.values() for each in of.values()}
+        assert used == set(TEMPLATES) - set(ROOTS)
 
 
-class TestRoot:
-    def test_it_has_every_resource_that_fails_with_a_sentence_because_sam_prints_no_nested_events(
-        self,
-    ):
-        """A nested stack's failure reaches the root's events as "Embedded stack ... was not
-        successfully created: The following resource(s) failed to create: [...]", without the
-        reason, and `sam deploy` reads the root's events only (aws-cdk 5974 and 27318)."""
-        hidden = {
-            resource["Type"]
-            for path, template in LOADED.items()
-            for resource in template["Resources"].values()
-            if path != ROOT / "template.yaml" and resource["Type"].startswith("Custom::")
-        }
-        assert hidden == {
-            "Custom::EmptyBucket",
-            "Custom::StoppedRuns",
-            "Custom::StoppedCampaigns",
-        }, "they act only when the stack is deleted"
+def test_only_a_root_has_resources_that_fail_with_a_sentence_because_sam_prints_no_nested_events():
+    """A nested stack's failure reaches the root's events as "Embedded stack ... was not
+    successfully created: The following resource(s) failed to create: [...]", without the
+    reason, and `sam deploy` reads the root's events only (aws-cdk 5974 and 27318)."""
+    hidden = {
+        resource["Type"]
+        for path, template in LOADED.items()
+        for resource in template["Resources"].values()
+        if path not in ROOTS and resource["Type"].startswith("Custom::")
+    }
+    assert hidden == {
+        "Custom::EmptyBucket",
+        "Custom::StoppedRuns",
+        "Custom::StoppedCampaigns",
+    }, "they act only when the stack is deleted"
 
-    @pytest.mark.parametrize(
-        "parameters",
-        [
-            {"RunOnCreate": "{}", "CampaignSchedule": "rate(1 day)", "EncryptionKey": "create"},
-            {"ExistingClusterName": "mine", "ToolImage": "build", "EncryptionKey": "create"},
-        ],
-    )
-    def test_the_preflight_comes_first_and_what_is_kept_comes_after_the_nodes(self, parameters):
-        values = {name: p["Default"] for name, p in ROOT_TEMPLATE["Parameters"].items()}
-        conditions = resolver(ROOT_TEMPLATE, values | parameters)
+
+def test_the_lab_builds_the_kubernetes_that_the_stack_defaults_to():
+    default = OWN["Parameters"]["KubernetesVersion"]["Default"]
+    assert kubernetes.version().startswith(f"{default}.")
+
+
+def test_a_parameter_of_both_roots_takes_the_same_values():
+    for name in OWN["Parameters"].keys() & EXISTING["Parameters"].keys():
+        one, other = (dict(root["Parameters"][name]) for root in (OWN, EXISTING))
+        for parameter in (one, other):
+            # Half of a text, or of what the parameter means there.
+            del parameter["Description"]
+        assert one == other, name
+
+
+@pytest.mark.parametrize("root", [OWN, EXISTING], ids=ids(ROOTS))
+class TestRoots:
+    def test_the_preflight_comes_first_and_what_is_kept_comes_after_the_nodes(self, root):
+        given = {"ExistingClusterName": "mine", "RunOnCreate": "{}", "EncryptionKey": "create"}
+        given |= {"CampaignSchedule": "rate(1 day)", "ToolImage": "build"}
+        values = {name: p.get("Default") for name, p in root["Parameters"].items()}
+        conditions = resolver(root, values | given)
         conditions.evaluate_conditions()
-        stack = Stack("id", "name", "", {}, [], {}, template=ROOT_TEMPLATE)
+        stack = Stack("id", "name", "", {}, [], {}, template=root)
         stack.conditions = conditions.conditions
         needs = dependencies(stack)
         first = {"PreflightFunction", "Preflight"}
@@ -150,140 +166,46 @@ class TestRoot:
         early = {"ClusterBootstrap", "TreatmentNodes", "BaselineNodes"} & needs.keys()
         assert early <= needed(needs, "Results"), "a failed creation must not leave results"
 
-    def test_the_lab_builds_the_kubernetes_that_the_stack_defaults_to(self):
-        default = ROOT_TEMPLATE["Parameters"]["KubernetesVersion"]["Default"]
-        assert kubernetes.version().startswith(f"{default}.")
-
-    def test_what_other_programs_read_is_among_the_outputs(self):
+    def test_what_other_programs_read_is_among_the_outputs(self, root):
         assert {
             *("StateMachineArn", "TableName", "BucketName", "ClusterName"),
             *("UpdateKubeconfigCommand", "Namespace"),
-        } <= set(ROOT_TEMPLATE["Outputs"])
+        } <= set(root["Outputs"])
 
-    def test_it_deploys_without_any_parameter(self):
-        defaults = {n: p.get("Default") for n, p in ROOT_TEMPLATE["Parameters"].items()}
-        assert None not in defaults.values()
-        assert defaults["InstanceType"] == "c5.large"
+    def test_it_deploys_without_any_parameter_but_the_name_of_a_cluster_that_exists(self, root):
+        defaults = {n: p.get("Default") for n, p in root["Parameters"].items()}
+        assert [name for name, value in defaults.items() if value is None] == [
+            name for name in ("ExistingClusterName",) if name in defaults
+        ]
         assert "@sha256:" in defaults["ToolImage"], "an image that is not pinned changes under us"
 
-    def test_every_parameter_does_something(self):
-        working = {k: ROOT_TEMPLATE[k] for k in ("Resources", "Conditions", "Outputs")}
-        assert set(ROOT_TEMPLATE["Parameters"]) - references(working) == set()
+    def test_every_parameter_does_something(self, root):
+        working = {k: root[k] for k in ("Resources", "Conditions", "Outputs")}
+        assert set(root["Parameters"]) - references(working) == set()
 
-    def test_every_parameter_takes_only_what_makes_sense(self):
+    def test_every_parameter_takes_only_what_makes_sense(self, root):
         constraints = {"AllowedValues", "AllowedPattern", "MinValue", "MaxValue"}
-        for name, parameter in ROOT_TEMPLATE["Parameters"].items():
+        for name, parameter in root["Parameters"].items():
             assert "AWS::" in parameter["Type"] or constraints & parameter.keys(), name
             explained = "ConstraintDescription" in parameter
             assert explained or "AllowedPattern" not in parameter, "the console shows the pattern"
 
-    def test_every_parameter_is_labelled_and_in_one_group_of_the_form(self):
-        interface = ROOT_TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]
+    def test_every_parameter_is_labelled_and_in_one_group_of_the_form(self, root):
+        interface = root["Metadata"]["AWS::CloudFormation::Interface"]
         grouped = [p for group in interface["ParameterGroups"] for p in group["Parameters"]]
-        assert sorted(grouped) == sorted(ROOT_TEMPLATE["Parameters"])
-        assert set(interface["ParameterLabels"]) == set(ROOT_TEMPLATE["Parameters"])
+        assert sorted(grouped) == sorted(root["Parameters"])
+        assert set(interface["ParameterLabels"]) == set(root["Parameters"])
         labels = [label["default"] for label in interface["ParameterLabels"].values()]
         assert len(set(labels)) == len(labels), "two fields of the form read the same"
-
-    def test_every_refusal_says_which_parameter_to_change(self):
-        for name, rule in ROOT_TEMPLATE["Rules"].items():
-            for assertion in rule["Assertions"]:
-                said = assertion["AssertDescription"]
-                asked = references(assertion["Assert"])
-                words = {word for name in asked for word in (name, *_words(name))}
-                assert any(word in said for word in words), (name, said)
-
-
-def refusals(**parameters):
-    """The messages of the root template's Rules for these parameters."""
-    values = {name: str(p["Default"]) for name, p in ROOT_TEMPLATE["Parameters"].items()}
-    assert parameters.keys() <= values.keys()
-    values |= parameters
-    rules = resolver(ROOT_TEMPLATE, values)
-    return [
-        " ".join(assertion["AssertDescription"].split())
-        for rule in ROOT_TEMPLATE["Rules"].values()
-        if rules.truth(rule["RuleCondition"])
-        for assertion in rule["Assertions"]
-        if not rules.truth(assertion["Assert"])
-    ]
-
-
-PARENT, RESERVED = "pg-0123456789abcdef0", "cr-0123456789abcdef0"
-
-
-class TestRules:
-    @pytest.mark.parametrize(
-        ("parameters", "said"),
-        [
-            ({"TreatmentStrategy": "spread", "NodeCount": "8"}, "at most seven running instances"),
-            (
-                {"TreatmentStrategy": "precision-time", "TreatmentCapacityReservationId": RESERVED},
-                "Set ExistingPlacementGroup to that group",
-            ),
-            (
-                {"TreatmentStrategy": "precision-time", "ParentPlacementGroupId": PARENT},
-                "Only a cluster placement group that the stack creates gets a parent",
-            ),
-            (
-                {"ExistingPlacementGroup": "theirs", "ParentPlacementGroupId": PARENT},
-                "Only a cluster placement group that the stack creates gets a parent",
-            ),
-            ({"AvailabilityZone": "us-east-1a"}, "Choose both zones"),
-            ({"OtherAvailabilityZone": "us-east-1a"}, "Choose both zones"),
-            (
-                {"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1a"},
-                "must differ",
-            ),
-            (
-                {"KubeletConfig": '{"a": 1}', "AmiType": "BOTTLEROCKET_x86_64"},
-                "KubeletConfig is for Amazon Linux",
-            ),
-            ({"EncryptSecrets": "true"}, "EncryptSecrets needs a key"),
-            ({"Egress": "endpoints"}, "nodes cannot pull the public image"),
-            (
-                {"ExistingClusterName": "mine", "PublicEndpoint": "false"},
-                "Set ExistingSubnetIds, or PublicEndpoint to true",
-            ),
-            (
-                {"ExistingClusterName": "mine", "IdleScaleToZero": "true"},
-                "IdleScaleToZero is for node groups the stack creates",
-            ),
-        ],
-    )
-    def test_what_cannot_work_is_refused_for_one_reason(self, parameters, said):
-        (refusal,) = refusals(**parameters)
-        assert said in refusal
-
-    @pytest.mark.parametrize(
-        "parameters",
-        [
-            {},
-            {"TreatmentStrategy": "spread", "NodeCount": "7"},
-            {"TreatmentStrategy": "precision-time", "NodeCount": "8"},
-            {"ParentPlacementGroupId": PARENT},
-            {"TreatmentStrategy": "partition", "NodeCount": "1800"},
-            {"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1b"},
-            {"EncryptSecrets": "true", "EncryptionKey": "create"},
-            {"Egress": "endpoints", "ToolImage": "build"},
-        ],
-    )
-    def test_what_works_is_taken(self, parameters):
-        assert refusals(**parameters) == []
-
-
-def _words(name):
-    """A parameter's name in words: `instance type`."""
-    return [" ".join(re.findall("[A-Z][a-z]*|[A-Z]+", name)).lower()]
 
 
 def test_a_stack_of_an_earlier_stacks_name_has_a_cluster_of_another_name():
     """EKS makes the log group of a deleted cluster anew, which the next one could not make."""
     arn = "arn:aws:cloudformation:us-east-1:123456789012:stack/rackrate"
     names = {
-        resolver(
-            ROOT_TEMPLATE, {"AWS::StackName": "rackrate", "AWS::StackId": f"{arn}/{id_}"}
-        ).resolve(NESTED["Cluster"]["Parameters"]["ClusterName"])
+        resolver(OWN, {"AWS::StackName": "rackrate", "AWS::StackId": f"{arn}/{id_}"}).resolve(
+            NESTED["Cluster"]["Parameters"]["ClusterName"]
+        )
         for id_ in ("51af3dc0-da77-11e4-872e-1234567db123", "e722ae60-fe62-11e8-9a0e-0ae8cc519968")
     }
     assert names == {"rackrate-51af3dc0", "rackrate-e722ae60"}
@@ -291,8 +213,8 @@ def test_a_stack_of_an_earlier_stacks_name_has_a_cluster_of_another_name():
     assert STACK_NAME_CHARACTERS + added <= LONGEST_NAMES["AWS::EKS::Cluster", "Name"]
 
 
-#: EC2 refuses each of these with another strategy than its own.
-OF_OTHERS = {"SpreadLevel": "rack", "PartitionCount": "2"}
+#: EC2 refuses this with another strategy than its own.
+OF_OTHERS = {"PartitionCount": "2"}
 
 
 class TestArms:
@@ -336,9 +258,11 @@ class TestArms:
         values = {
             **dict.fromkeys(template["Parameters"], ""),
             "Arm": "treatment",
-            "NodeGroups": str(number),
             "ScalesToZero": idles,
-            "NodesOfGroups": [str(size) for size in sizes],
+            **{
+                f"NodesOf{name}Group": str(size)
+                for name, size in zip(("First", "Second", "Third", "Fourth"), sizes, strict=True)
+            },
         }
         known = Resolver(
             template,
@@ -368,23 +292,17 @@ class TestArms:
         }
 
     def test_an_arm_may_have_as_many_nodes_as_its_node_groups_hold_by_default(self):
-        parameters = ROOT_TEMPLATE["Parameters"]
-        assert parameters["NodeGroupsPerArm"]["MaxValue"] == MOST_NODE_GROUPS
         most = MOST_NODE_GROUPS * DEFAULT_NODES_PER_GROUP
-        assert parameters["NodeCount"]["MaxValue"] == most
+        assert OWN["Parameters"]["NodeCount"]["MaxValue"] == most
 
     def test_the_functions_select_the_nodes_of_an_arm_by_the_label_that_they_carry(self):
         group = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]["NodeGroup"]
         assert group["Properties"]["Labels"]["rackrate.dev/arm"] == {"Ref": "Arm"}
         for arm in ("Treatment", "Baseline"):
             name = NESTED[f"{arm}Nodes"]["Parameters"]["Arm"]
-            for stack in ("benchmark", "campaign"):
-                functions = LOADED[ROOT / "templates" / f"{stack}.yaml"]["Globals"]["Function"]
-                _, known = functions["Environment"]["Variables"]["ARMS"]["Fn::Sub"]
-                assert known[f"{arm}Nodes"]["Fn::If"][:2] == [
-                    "KnowsNodeGroups",
-                    f"rackrate.dev/arm={name}",
-                ]
+            for stack in ("Benchmark", "Campaign"):
+                selector = NESTED[stack]["Parameters"][f"{arm}Selector"]
+                assert selector == f"rackrate.dev/arm={name}"
 
     def test_load_nodes_are_in_no_group_and_lack_the_label_by_which_a_stack_finds_arms(self):
         load = NESTED["LoadNodes"]["Parameters"]
@@ -440,16 +358,11 @@ class TestArms:
                 {"Strategy": "partition", "PartitionCount": "2"},
                 "new",
             ),
-            (
-                {"Strategy": "cluster", "ParentGroupId": "pg-1"},
-                {"Strategy": "cluster", "ParentGroupId": "pg-1"},
-                "new",
-            ),
             ({"Strategy": "precision-time", "ExistingGroup": "theirs"}, None, "theirs"),
             ({"Strategy": "none"}, None, ""),
         ],
     )
-    def test_the_new_group_has_its_strategys_properties_and_its_parent(self, given, made, told):
+    def test_the_new_group_has_its_strategys_properties(self, given, made, told):
         template = LOADED[ROOT / "templates" / "placement.yaml"]
         values = {**dict.fromkeys(template["Parameters"], ""), "AWS::NoValue": None, **given}
         known = resolver(template, {**values, "Group": "new"})

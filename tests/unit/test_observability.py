@@ -190,7 +190,7 @@ def test_alarms_watch_metrics_that_someone_writes():
 def test_alarms_go_to_the_topics_that_were_asked_for():
     for alarm in ALARMS.values():
         assert [action["Fn::If"][:2] for action in alarm["AlarmActions"]] == [
-            ["HasTopic", {"Ref": "AlarmTopicArn"}],
+            ["HasTopic", {"Ref": "AlarmRecipient"}],
             ["HasEmail", {"Ref": "Topic"}],
         ]
 
@@ -213,7 +213,7 @@ def test_whoever_gets_alarms_gets_sentences_from_a_function_that_publishes_nowhe
     (publish,) = (
         s for s in policy["PolicyDocument"]["Statement"] if s.get("Action") == "sns:Publish"
     )
-    topic = {"Fn::If": ["HasEmail", {"Ref": "Topic"}, {"Ref": "AlarmTopicArn"}]}
+    topic = {"Fn::If": ["HasEmail", {"Ref": "Topic"}, {"Ref": "AlarmRecipient"}]}
     assert publish["Resource"] == topic
     assert function["Properties"]["Environment"]["Variables"]["TOPIC_ARN"] == topic
 

@@ -15,8 +15,8 @@ LABEL = "eks.amazonaws.com/nodegroup"
 CREATED = {
     "TreatmentNodeGroups": "one,three",
     "BaselineNodeGroups": "two",
-    "TreatmentSelector": "placementGroup=true",
-    "BaselineSelector": "placementGroup=false",
+    "TreatmentSelector": "rackrate.dev/arm=treatment",
+    "BaselineSelector": "rackrate.dev/arm=baseline",
     "TreatmentStrategy": "cluster",
     "EnaExpress": "none",
     "BandwidthWeighting": "default",
@@ -34,6 +34,8 @@ EXISTING = {
     **CREATED,
     "TreatmentNodeGroups": "",
     "BaselineNodeGroups": "",
+    "TreatmentSelector": "placementGroup=true",
+    "BaselineSelector": "placementGroup=false",
 }
 
 

@@ -229,7 +229,7 @@ def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
         yield (
             f"{count} in each arm, {too_many}",
             f"name {room.groups_per_arm * room.nodes_per_group} or fewer, deploy the stack with a"
-            " larger NodeGroupsPerArm, or ask for more in the Service Quotas console",
+            " larger NodeCount, or ask for more in the Service Quotas console",
         )
     together, load = count * room.arms, room.load
     needed, vcpus = (together - room.nodes) * room.addresses, together * room.vcpus

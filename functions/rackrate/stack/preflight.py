@@ -9,6 +9,7 @@ import contextlib
 import functools
 import ipaddress
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,17 +26,21 @@ from rackrate.plan.capacity import (
 from rackrate.plan.check import ipv6_faults
 from rackrate.selectors import Selector, Unparsable, parse_tolerations
 from rackrate.settings import Cni
-from rackrate.stack.quotas import Quotas, network_faults, node_group_faults, vcpu_faults
+from rackrate.stack.quotas import Quotas, network_faults, vcpu_faults
+from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
 from rackrate_text.words import listed
 
 Json = Mapping[str, Any]
 
+_PUBLIC_REGISTRIES = ("docker.io", "ghcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io")
 #: The ids of zones in which EKS places no control plane (EKS user guide, "View Amazon EKS
 #: networking requirements for VPC and subnets").
 ZONES_WITHOUT_CONTROL_PLANES = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 #: The longest name of a stack. Its state machines have this name with "-benchmark" and "-campaign"
 #: at the end, and at most 80 characters (Step Functions API reference, CreateStateMachine).
 STACK_NAME_CHARACTERS = 80 - len("-benchmark")
+#: The fewest pods of a node that Preflight chooses: those of the system and of a plan.
+LEAST_PODS = 11
 #: Partitions of a partition group in a zone (EC2 user guide, "Placement strategies").
 PARTITIONS = 7
 
@@ -65,94 +70,115 @@ class PreflightFailed(Exception):
         super().__init__(lines_of(faults))
 
 
+#: The properties by the fields of `Request`.
+_TEXTS = {
+    "existing_cluster_name": "ExistingClusterName",
+    "treatment_selector": "TreatmentSelector",
+    "baseline_selector": "BaselineSelector",
+    "load_selector": "LoadNodeSelector",
+    "tolerations": "Tolerations",
+    "cluster_name": "ClusterName",
+    "instance_type": "InstanceType",
+    "ami_type": "AmiType",
+    "load_instance_type": "LoadInstanceType",
+    "strategy": "TreatmentStrategy",
+    "existing_group": "ExistingPlacementGroup",
+    "ena_express": "EnaExpress",
+    "bandwidth_weighting": "BandwidthWeighting",
+    "treatment_reservation": "TreatmentCapacityReservationId",
+    "baseline_reservation": "BaselineCapacityReservationId",
+    "zone": "AvailabilityZone",
+    "baseline_zones": "BaselineZones",
+    "vpc_cidr": "VpcCidr",
+    "secondary_cidr": "SecondaryCidr",
+    "egress": "Egress",
+    "tool_image": "ToolImage",
+    "run_on_create": "RunOnCreate",
+    "encryption_key": "EncryptionKey",
+    "alarm_recipient": "AlarmRecipient",
+}
+_NUMBERS = {
+    "on_demand_node_count": "OnDemandNodeCount",
+    "node_count": "NodeCount",
+    "load_node_count": "LoadNodeCount",
+    "partition_count": "PartitionCount",
+    "max_pods": "MaxPods",
+    "given_node_groups": "NodeGroupsPerArm",
+}
+
+
 @dataclass(frozen=True)
 class Request:
-    """The stack's parameters as the custom resource receives them; see template.yaml."""
+    """The stack's parameters as the custom resource receives them; see the two root templates.
+
+    A parameter that only the other template has keeps the value below.
+    """
 
     stack_name: str
-    existing_cluster_name: str
-    existing_subnet_ids: tuple[str, ...]
-    treatment_selector: str
-    baseline_selector: str
-    tolerations: str
-    nodes_on_demand: bool
-    public_endpoint: bool
-    instance_type: str
-    ami_type: str
-    node_count: int
-    node_groups_per_arm: int
-    strategy: str
-    partition_count: int
-    spread_level: str
-    existing_group: str
-    ena_express: str
-    bandwidth_weighting: str
-    max_pods: int | None
-    prefix_delegation: bool
-    treatment_reservation: str
-    baseline_reservation: str
-    zone: str
-    other_zone: str
-    baseline_zones: str
-    vpc_cidr: str
-    secondary_cidr: str
-    egress: str
-    host_network: bool = False
-    tool_image: str = ""
+    existing_cluster_name: str = ""
+    existing_subnet_ids: tuple[str, ...] = ()
+    treatment_selector: str = ""
+    baseline_selector: str = ""
+    load_selector: str = ""
+    tolerations: str = ""
+    on_demand_node_count: int = 0
+    cluster_name: str = ""
+    instance_type: str = ""
+    ami_type: str = ""
+    node_count: int = 0
     load_node_count: int = 0
     load_instance_type: str = ""
-    load_selector: str = ""
+    strategy: str = "none"
+    partition_count: int = 1
+    existing_group: str = ""
+    ena_express: str = "none"
+    bandwidth_weighting: str = "default"
+    max_pods: int | None = None
+    prefix_delegation: bool = False
+    treatment_reservation: str = ""
+    baseline_reservation: str = ""
+    zone: str = ""
+    baseline_zones: str = "one"
+    vpc_cidr: str = ""
+    secondary_cidr: str = ""
+    egress: str = ""
+    host_network: bool = False
+    tool_image: str = ""
     run_on_create: str = ""
-    parent_group: str = ""
+    encryption_key: str = "aws"
+    alarm_recipient: str = ""
+    is_observed: bool = True
+    #: Node groups of an arm, of a stack that goes back to a release in which they were a parameter.
+    given_node_groups: int = 0
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Request:
         """Read the resource's properties, which CloudFormation passes as text.
 
         Raises:
-            KeyError: a property that the template sets is missing.
+            KeyError: the stack's name is missing.
         """
-        subnets = properties["ExistingSubnetIds"]
+        subnets = properties.get("ExistingSubnetIds", "")
         given = subnets.split(",") if isinstance(subnets, str) else subnets
+        values: dict[str, Any] = {
+            field: properties[name] for field, name in _TEXTS.items() if name in properties
+        }
+        values |= {
+            field: int(properties[name]) for field, name in _NUMBERS.items() if properties.get(name)
+        }
         return cls(
             stack_name=properties["StackName"],
-            existing_cluster_name=properties["ExistingClusterName"],
             existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
-            treatment_selector=properties["TreatmentSelector"],
-            baseline_selector=properties["BaselineSelector"],
-            tolerations=properties["Tolerations"],
-            nodes_on_demand=properties["NodesOnDemand"] == "true",
-            public_endpoint=properties["PublicEndpoint"] == "true",
-            instance_type=properties["InstanceType"],
-            ami_type=properties["AmiType"],
-            node_count=int(properties["NodeCount"]),
-            node_groups_per_arm=int(properties["NodeGroupsPerArm"]),
-            strategy=properties["TreatmentStrategy"],
-            partition_count=int(properties["PartitionCount"]),
-            spread_level=properties["SpreadLevel"],
-            existing_group=properties["ExistingPlacementGroup"],
-            ena_express=properties["EnaExpress"],
-            bandwidth_weighting=properties["BandwidthWeighting"],
-            max_pods=int(properties["MaxPods"]) if properties["MaxPods"] else None,
             prefix_delegation=properties.get("PrefixDelegation") == "true",
-            treatment_reservation=properties["TreatmentCapacityReservationId"],
-            baseline_reservation=properties["BaselineCapacityReservationId"],
-            zone=properties["AvailabilityZone"],
-            other_zone=properties["OtherAvailabilityZone"],
-            # Stacks of earlier releases have no such property.
-            baseline_zones=properties.get("BaselineZones", "one"),
-            vpc_cidr=properties["VpcCidr"],
-            secondary_cidr=properties["SecondaryCidr"],
-            egress=properties["Egress"],
-            # Stacks of earlier releases have no such properties.
             host_network=properties.get("HostNetwork") == "true",
-            tool_image=properties.get("ToolImage", ""),
-            load_node_count=int(properties.get("LoadNodeCount", 0)),
-            load_instance_type=properties.get("LoadInstanceType", ""),
-            load_selector=properties.get("LoadNodeSelector", ""),
-            run_on_create=properties.get("RunOnCreate", ""),
-            parent_group=properties.get("ParentPlacementGroupId", ""),
+            is_observed=properties.get("Observability") != "false",
+            **values,
         )
+
+    @property
+    def node_groups(self) -> int:
+        """Node groups of an arm: as few as hold its nodes by EKS's default quota."""
+        return self.given_node_groups or math.ceil(self.node_count / DEFAULT_NODES_PER_GROUP)
 
     @property
     def load_type(self) -> str:
@@ -209,7 +235,6 @@ class Facts:
             count as available.
         group: the existing placement group to use, as DescribePlacementGroups returns it; None when
             no group is named or EC2 does not know it.
-        parent_group: the same of the group that is to be the parent of the new one.
         quotas: the account's quotas that the deployment uses.
     """
 
@@ -222,7 +247,6 @@ class Facts:
     quotas: Quotas = field(default_factory=Quotas)
     load_type: Json | None = None
     load_offered: frozenset[str] = frozenset()
-    parent_group: Json | None = None
 
 
 def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
@@ -241,17 +265,10 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     faults = [
         *_name_faults(request),
         *_image_faults(request),
-        *_selection_faults(request),
+        *_public_image_faults(request),
+        *_alarm_faults(request),
         *faults,
     ]
-    if request.nodes_on_demand:
-        faults.append(
-            Fault(
-                "NodesOnDemand true",
-                "it is for an existing cluster with an autoscaler",
-                "set it to false, or set ExistingClusterName",
-            )
-        )
     if facts.instance_type is None:
         faults.append(
             Fault(
@@ -265,9 +282,6 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     faults += _max_pods_faults(request, facts)
     faults += _load_faults(request, facts, zones)
     faults += _group_faults(request)
-    faults += node_group_faults(
-        request.node_count, request.node_groups_per_arm, facts.quotas.nodes_per_group
-    )
     faults += _existing_group_faults(request, facts)
     faults += _reservation_faults(request, facts, zones)
     faults += _network_faults(request, facts.instance_type, facts.load_type)
@@ -292,6 +306,24 @@ def _image_faults(request: Request) -> Iterator[Fault]:
             "a tag can be moved to another image, and pods in the nodes' own network can get the"
             " credentials of the nodes' role",
             "name the image with its digest (@sha256:...), or set ToolImage to build",
+        )
+
+
+def _public_image_faults(request: Request) -> Iterator[Fault]:
+    if request.egress == "endpoints" and request.tool_image.split("/")[0] in _PUBLIC_REGISTRIES:
+        yield Fault(
+            f"Egress endpoints with ToolImage {request.tool_image}",
+            "nodes without a way to the Internet cannot pull a public image",
+            "set ToolImage to build, or to an image in a registry of this account",
+        )
+
+
+def _alarm_faults(request: Request) -> Iterator[Fault]:
+    if request.alarm_recipient and not request.is_observed:
+        yield Fault(
+            f"AlarmRecipient {request.alarm_recipient}",
+            "Observability is false, so there are no alarms",
+            "leave it empty, or set Observability to true",
         )
 
 
@@ -339,29 +371,19 @@ def _choose_zones(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones
                 else "choose another InstanceType",
             )
         )
-    other = request.other_zone or earlier.other
-    if not other or (other == first and not request.other_zone):
+    other = earlier.other
+    if not other or other == first:
         others = [name for name in names if name != first]
         if request.baseline_zones == "two":
             # EKS takes any zone; nodes need one that offers their type.
             others.sort(key=lambda name: name not in facts.offered)
         other = others[0] if others else ""
     if request.baseline_zones == "two" and facts.instance_type is not None:
-        faults += _second_zone_faults(request, facts, other, [n for n in names if n != first])
-    if first and first == other:
-        faults.append(
-            Fault(
-                f"OtherAvailabilityZone {other}",
-                "it is the same zone as AvailabilityZone",
-                "EKS asks for two; choose another, or leave both empty",
-            )
-        )
+        faults += _second_zone_faults(request, facts, other)
     return Zones(first, other), faults
 
 
-def _second_zone_faults(
-    request: Request, facts: Facts, other: str, names: Sequence[str]
-) -> Iterator[Fault]:
+def _second_zone_faults(request: Request, facts: Facts, other: str) -> Iterator[Fault]:
     """What keeps the baseline's nodes out of the second zone."""
     of_one_zone = {
         "SecondaryCidr": request.secondary_cidr,
@@ -373,17 +395,12 @@ def _second_zone_faults(
             yield Fault(
                 f"{parameter} {value}", problem, "leave it empty, or set BaselineZones to one"
             )
-    if other in facts.offered:
-        return
-    offering = [name for name in names if name in facts.offered]
-    yield Fault(
-        f"BaselineZones {request.baseline_zones}",
-        f"the second zone, {other}, does not offer {request.instance_type}",
-        f"choose as OtherAvailabilityZone one that does ({listed(offering)}), or set BaselineZones"
-        " to one"
-        if offering
-        else "set BaselineZones to one, or choose another InstanceType",
-    )
+    if other not in facts.offered:
+        yield Fault(
+            f"BaselineZones {request.baseline_zones}",
+            f"the second zone, {other}, does not offer {request.instance_type}",
+            "set BaselineZones to one, or choose another InstanceType",
+        )
 
 
 def _is_usable(zone: Json) -> bool:
@@ -398,26 +415,20 @@ def _is_usable(zone: Json) -> bool:
 def _named_zone_faults(request: Request, facts: Facts) -> list[Fault]:
     known = {zone["ZoneName"]: zone for zone in facts.zones}
     usable = [name for name in sorted(known) if _is_usable(known[name])]
-    faults = []
-    for parameter, name in (
-        ("AvailabilityZone", request.zone),
-        ("OtherAvailabilityZone", request.other_zone),
-    ):
-        if not name or name in usable:
-            continue
-        zone = known.get(name, {})
-        if not zone:
-            problem = "the Region has no such zone"
-        elif zone.get("ZoneId") in ZONES_WITHOUT_CONTROL_PLANES:
-            problem = f"EKS places no control plane there (zone id {zone['ZoneId']})"
-        elif zone.get("ZoneType", "availability-zone") != "availability-zone":
-            problem = f"EKS places no control plane in a {zone['ZoneType']}"
-        else:
-            problem = "the zone is not available to this account"
-        faults.append(
-            Fault(f"{parameter} {name}", problem, f"choose one of {listed(usable, 'or') or 'none'}")
-        )
-    return faults
+    name = request.zone
+    if not name or name in usable:
+        return []
+    zone = known.get(name, {})
+    if not zone:
+        problem = "the Region has no such zone"
+    elif zone.get("ZoneId") in ZONES_WITHOUT_CONTROL_PLANES:
+        problem = f"EKS places no control plane there (zone id {zone['ZoneId']})"
+    elif zone.get("ZoneType", "availability-zone") != "availability-zone":
+        problem = f"EKS places no control plane in a {zone['ZoneType']}"
+    else:
+        problem = "the zone is not available to this account"
+    remedy = f"choose one of {listed(usable, 'or') or 'none'}"
+    return [Fault(f"AvailabilityZone {name}", problem, remedy)]
 
 
 # -- the instance type and its group
@@ -427,7 +438,7 @@ def _type_faults(request: Request, described: Json, facts: Facts) -> Iterator[Fa
     name = request.instance_type
     strategies = strategies_of(described)
     others = {request.strategy: f"set TreatmentStrategy to {listed([*strategies, 'none'], 'or')}"}
-    if request.parent_group or (facts.group or {}).get("ParentGroupId"):
+    if (facts.group or {}).get("ParentGroupId"):
         others["precision-time"] = "take a placement group without a parent"
     for strategy, other in others.items():
         if strategy not in ("none", *strategies):
@@ -468,16 +479,41 @@ def _architecture_faults(request: Request, described: Json) -> Iterator[Fault]:
         )
 
 
-def max_pods(request: Request, described: Json | None) -> str:
-    """The kubelet's maxPods on nodes of a type; empty leaves it to EKS.
+def max_pods(request: Request, described: Json | None, load_type: Json | None) -> tuple[str, str]:
+    """The kubelet's maxPods on the arms' nodes and on load nodes; empty leaves it to EKS.
 
     EKS derives it from all interfaces of the type, whatever the VPC CNI's MAX_ENI is, so pods would
     be scheduled that get no address (EKS best practices guide, on MAX_ENI and max-pods). With
     prefixes one interface has addresses for more pods than EKS allows.
+
+    Args:
+        request: the stack's parameters.
+        described: the arms' instance type, as DescribeInstanceTypes returns it; None if EC2 has no
+            such type.
+        load_type: the same of the load nodes' own type; None if they have none.
     """
-    if request.max_pods or described is None or request.cni != Cni(False, True):
-        return str(request.max_pods or "")
-    return str(most_pods(described, request.cni))
+    types = (described, load_type or described)
+    if request.max_pods or described is None:
+        pods = [request.max_pods] * 2
+    elif request.cni == Cni(False, True):
+        pods = [most_pods(each, request.cni) for each in types if each is not None]
+    else:
+        pods = [pods_that_fit(request, described, load_type)] * 2
+    arms, load = (str(number or "") for number in pods)
+    return arms, load
+
+
+def pods_that_fit(request: Request, described: Json, load_type: Json | None) -> int | None:
+    """The most pods of a node for which the subnet has addresses; None if EKS's default fits.
+
+    It is `LEAST_PODS` if the subnet is too small for that.
+    """
+    usable, _ = _usable_addresses(request)
+    if _needed_addresses(request, described, load_type, None) <= usable:
+        return None
+    numbers = range(most_pods(described, request.cni), LEAST_PODS, -1)
+    fitting = (n for n in numbers if _needed_addresses(request, described, load_type, n) <= usable)
+    return next(fitting, LEAST_PODS)
 
 
 def _max_pods_faults(request: Request, facts: Facts) -> Iterator[Fault]:
@@ -515,11 +551,7 @@ def _load_faults(request: Request, facts: Facts, zones: Zones) -> Iterator[Fault
 
 
 def _group_faults(request: Request) -> Iterator[Fault]:
-    if (
-        request.strategy == "spread"
-        and request.spread_level == "rack"
-        and request.node_count > SPREAD_INSTANCES
-    ):
+    if request.strategy == "spread" and request.node_count > SPREAD_INSTANCES:
         yield Fault(
             f"NodeCount {request.node_count}",
             f"a spread placement group holds at most {SPREAD_INSTANCES} instances in a zone",
@@ -534,33 +566,30 @@ def _group_faults(request: Request) -> Iterator[Fault]:
 
 
 def _existing_group_faults(request: Request, facts: Facts) -> Iterator[Fault]:
-    """The faults of the groups that are named: that of the nodes, and the parent of a new one."""
-    named = {
-        "ExistingPlacementGroup": (request.existing_group, facts.group, request.strategy),
-        "ParentPlacementGroupId": (request.parent_group, facts.parent_group, "precision-time"),
-    }
-    for parameter, (name, group, strategy) in named.items():
-        where = f"{parameter} {name}"
-        if not name:
-            continue
-        if strategy == "none":
-            yield Fault(
-                where,
-                "TreatmentStrategy is none, which uses no placement group",
-                "leave it empty, or name the group's strategy",
-            )
-        elif group is None:
-            yield Fault(
-                where,
-                "this Region has no such placement group",
-                "check the name and the Region; name a group that another account shares by its id",
-            )
-        elif group.get("State", "available") != "available":
-            yield Fault(where, f"the placement group is {group['State']}", "name another")
-        elif group["Strategy"] != strategy:
-            other = "" if group is facts.parent_group else " or another TreatmentStrategy"
-            problem = f"its strategy is {group['Strategy']}, and it must be {strategy}"
-            yield Fault(where, problem, f"name another group{other}")
+    """The faults of a group that is named."""
+    if not request.existing_group:
+        return
+    where, group = f"ExistingPlacementGroup {request.existing_group}", facts.group
+    if request.strategy == "none":
+        yield Fault(
+            where,
+            "TreatmentStrategy is none, which uses no placement group",
+            "leave it empty, or name the group's strategy",
+        )
+    elif group is None:
+        yield Fault(
+            where,
+            "this Region has no such placement group",
+            "check the name and the Region; name a group that another account shares by its id",
+        )
+    elif group.get("State", "available") != "available":
+        yield Fault(where, f"the placement group is {group['State']}", "name another")
+    elif group["Strategy"] != request.strategy:
+        yield Fault(
+            where,
+            f"its strategy is {group['Strategy']}, and it must be {request.strategy}",
+            "name another group or another TreatmentStrategy",
+        )
 
 
 # -- capacity reservations
@@ -568,6 +597,13 @@ def _existing_group_faults(request: Request, facts: Facts) -> Iterator[Fault]:
 
 def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterator[Fault]:
     given = request.reservations
+    if request.treatment_reservation and request.strategy in ("spread", "partition"):
+        yield Fault(
+            f"TreatmentCapacityReservationId {request.treatment_reservation}",
+            f"capacity cannot be reserved in a {request.strategy} placement group",
+            "leave it empty, or choose another TreatmentStrategy",
+        )
+        given = {name: id_ for name, id_ in given.items() if not name.startswith("Treatment")}
     for parameter, id_ in given.items():
         where = f"{parameter} {id_}"
         found = facts.reservations.get(id_)
@@ -655,7 +691,6 @@ def _network_faults(
             f"VpcCidr {request.vpc_cidr}", "it is not an IPv4 range", "give one like 10.0.0.0/16"
         )
         return
-    subnet, size, others = "a subnet of VpcCidr", _SUBNET_PREFIX, _OTHERS_ADDRESSES
     if request.secondary_cidr:
         secondary = _network(request.secondary_cidr)
         where = f"SecondaryCidr {request.secondary_cidr}"
@@ -670,25 +705,43 @@ def _network_faults(
                 f"a VPC of {vpc} takes no second range from another private range",
                 "give one like 100.64.0.0/16",
             )
-        subnet, size, others = "a subnet of SecondaryCidr", _SECONDARY_SUBNET_PREFIX, 0
     if described is None:
         return
-    taken = functools.partial(addresses_per_node, cni=request.cni, max_pods=request.max_pods)
-    each, because = taken(described)
-    nodes, load = 2 * request.node_count, request.load_node_count
-    needed = nodes * each + load * taken(load_type or described)[0]
-    usable = 2 ** (32 - size) - _SUBNET_RESERVED - others
+    pods = request.max_pods or pods_that_fit(request, described, load_type)
+    each, because = addresses_per_node(described, request.cni, max_pods=pods)
+    needed = _needed_addresses(request, described, load_type, pods)
+    usable, subnet = _usable_addresses(request)
     if needed > usable:
-        remedies = ["lower NodeCount", "set a smaller MaxPods"]
+        nodes, load = 2 * request.node_count, request.load_node_count
+        remedies = ["lower NodeCount"]
+        if request.max_pods:
+            remedies.append("set a smaller MaxPods")
         if not request.secondary_cidr:
             remedies.append("set SecondaryCidr to a /16, such as 100.64.0.0/16")
         yield Fault(
             f"NodeCount {request.node_count}",
             f"the {nodes} nodes of both arms{f' and {load} load nodes' if load else ''} can take"
-            f" {needed} addresses, {each} each ({because}), and {subnet}, a /{size}, has {usable}"
-            " for them",
+            f" {needed} addresses, {each} each ({because}), and {subnet} has {usable} for them",
             listed(remedies, "or"),
         )
+
+
+def _usable_addresses(request: Request) -> tuple[int, str]:
+    """The addresses that nodes and pods can have, and the subnet in words."""
+    if request.secondary_cidr:
+        size, others, where = _SECONDARY_SUBNET_PREFIX, 0, "SecondaryCidr"
+    else:
+        size, others, where = _SUBNET_PREFIX, _OTHERS_ADDRESSES, "VpcCidr"
+    return 2 ** (32 - size) - _SUBNET_RESERVED - others, f"a subnet of {where}, a /{size},"
+
+
+def _needed_addresses(
+    request: Request, described: Json, load_type: Json | None, pods: int | None
+) -> int:
+    """The addresses that all nodes can take with so many pods each; None for EKS's default."""
+    taken = functools.partial(addresses_per_node, cni=request.cni, max_pods=pods)
+    arms = 2 * request.node_count * taken(described)[0]
+    return arms + request.load_node_count * taken(load_type or described)[0]
 
 
 def _network(cidr: str) -> Network | None:
@@ -721,7 +774,13 @@ def check_existing_cluster(
     if cluster is None:
         fault = Fault(where, "this Region has no such cluster", "check the name and the Region")
         return [*_name_faults(request), fault, *_selection_faults(request)]
-    faults = [*_name_faults(request), *_image_faults(request), *_selection_faults(request)]
+    faults = [
+        *_name_faults(request),
+        *_image_faults(request),
+        *_alarm_faults(request),
+        *_selection_faults(request),
+        *_demand_faults(request),
+    ]
     if cluster["status"] != "ACTIVE":
         faults.append(
             Fault(where, f"the cluster is {cluster['status']}", "wait until it is ACTIVE")
@@ -739,10 +798,10 @@ def check_existing_cluster(
     if is_ipv6(cluster):
         faults += _ipv6_faults(request)
     network = cluster["resourcesVpcConfig"]
-    if request.public_endpoint:
-        faults += _public_endpoint_faults(network)
-    else:
+    if request.existing_subnet_ids:
         faults += _private_endpoint_faults(request, network, subnets)
+    else:
+        faults += _public_endpoint_faults(network)
     return faults
 
 
@@ -780,13 +839,39 @@ def _selection_faults(request: Request) -> Iterator[Fault]:
         yield Fault(f"Tolerations {request.tolerations}", error.problem, error.remedy)
 
 
+def _demand_faults(request: Request) -> Iterator[Fault]:
+    """The faults of the nodes that a run asks the cluster's autoscaler for."""
+    nodes, load = request.on_demand_node_count, request.load_node_count
+    if 0 < nodes < LEAST_NODES:
+        yield Fault(
+            f"OnDemandNodeCount {nodes}",
+            f"a pair needs {LEAST_NODES} nodes of an arm",
+            f"set it to 0, or to {LEAST_NODES} or more",
+        )
+    if load and not request.load_selector:
+        yield Fault(
+            f"LoadNodeCount {load}",
+            "no label says which nodes of the cluster are load nodes",
+            "set LoadNodeSelector, or LoadNodeCount to 0",
+        )
+    if nodes and request.load_selector and not load:
+        yield Fault(
+            f"OnDemandNodeCount {nodes}",
+            "a run would ask for 0 nodes that LoadNodeSelector selects",
+            "set LoadNodeCount to 1 or more",
+        )
+
+
 def _public_endpoint_faults(network: Json) -> Iterator[Fault]:
-    remedy = "set PublicEndpoint to false and name ExistingSubnetIds"
+    remedy = (
+        "name private subnets of the cluster's VPC that reach the AWS APIs, through a NAT gateway"
+        " or VPC endpoints"
+    )
     if not network.get("endpointPublicAccess"):
-        yield Fault("PublicEndpoint true", "the cluster's endpoint is not public", remedy)
+        yield Fault("ExistingSubnetIds", "the cluster's endpoint is not public", remedy)
     elif "0.0.0.0/0" not in network.get("publicAccessCidrs", ["0.0.0.0/0"]):
         yield Fault(
-            "PublicEndpoint true",
+            "ExistingSubnetIds",
             f"only {listed(network['publicAccessCidrs'])} may reach the cluster's endpoint, and"
             " functions outside a VPC have no fixed addresses",
             remedy,
@@ -798,16 +883,9 @@ def _private_endpoint_faults(
 ) -> Iterator[Fault]:
     if not network.get("endpointPrivateAccess"):
         yield Fault(
-            "PublicEndpoint false",
-            "the cluster's endpoint cannot be reached from its VPC",
-            "set PublicEndpoint to true, or turn on the cluster's private endpoint",
-        )
-    if not request.existing_subnet_ids:
-        yield Fault(
             "ExistingSubnetIds",
-            "none is given, and with a private endpoint the functions run in the cluster's VPC",
-            "name private subnets of that VPC that reach the AWS APIs, through a NAT gateway or"
-            " VPC endpoints",
+            "the cluster's endpoint cannot be reached from its VPC",
+            "leave it empty, or turn on the cluster's private endpoint",
         )
     for id_ in request.existing_subnet_ids:
         where, found = f"ExistingSubnetIds {id_}", subnets.get(id_)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rackrate.errors import Fault
-from rackrate.plan.capacity import too_many_for_groups
 from rackrate_text.quotas import (
     ELASTIC_ADDRESSES,
     IMAGE_BUILDS,
-    MOST_NODE_GROUPS,
     NAT_GATEWAYS_PER_ZONE,
-    NODES_PER_GROUP,
     VPCS,
     Vcpus,
     request_command,
     vcpu_quota_name,
 )
-from rackrate_text.words import listed
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,6 @@ class Quotas:
 
     Attributes:
         vcpus: vCPUs of the nodes, by the quotas that count them.
-        nodes_per_group: most nodes of a node group.
         vpcs: VPCs of the Region.
         addresses: elastic IP addresses of the Region.
         nat_gateways: NAT gateways by zone; a zone that is missing has none.
@@ -49,7 +43,6 @@ class Quotas:
     """
 
     vcpus: tuple[Vcpus, ...] = ()
-    nodes_per_group: float | None = None
     vpcs: Use | None = None
     addresses: Use | None = None
     nat_gateways: Mapping[str, int] = field(default_factory=dict)
@@ -78,36 +71,6 @@ def vcpu_faults(found: Vcpus, where: str, *, has_smaller: bool) -> Iterator[Faul
         f" {'a' if type_.startswith('L') else 'an'} {type_} with fewer vCPUs"
         f"{f' or a smaller {parameter}' if has_smaller else ''}",
     )
-
-
-def node_group_faults(nodes: int, groups: int, nodes_per_group: float | None) -> Iterator[Fault]:
-    """The faults of an arm whose nodes cannot be divided into its node groups.
-
-    Args:
-        nodes: NodeCount.
-        groups: NodeGroupsPerArm.
-        nodes_per_group: most nodes of a node group; None if AWS's default suffices, or it is not
-            known.
-    """
-    if nodes < groups:
-        yield Fault(
-            f"NodeGroupsPerArm {groups}",
-            f"NodeCount is {nodes}, and each node group of an arm has at least one of its nodes",
-            f"set NodeGroupsPerArm to {nodes} or less, or NodeCount to {groups} or more",
-        )
-    if nodes_per_group is None:
-        return
-    most = int(nodes_per_group)
-    if too_many := too_many_for_groups(nodes, groups, most):
-        needed, each = math.ceil(nodes / most), math.ceil(nodes / groups)
-        fewer = f"set NodeCount to {groups * most} or less"
-        enough = [f"set NodeGroupsPerArm to {needed}"] if needed <= MOST_NODE_GROUPS else []
-        command = request_command("eks", NODES_PER_GROUP, each)
-        yield Fault(
-            f"NodeCount {nodes}",
-            f"{nodes} nodes in each arm, {too_many}",
-            listed([*enough, fewer, f"ask Service Quotas for {each} or more ({command})"], "or"),
-        )
 
 
 def free_plan_faults(instance_types: Mapping[str, str]) -> Iterator[Fault]:
@@ -151,8 +114,8 @@ def network_faults(quotas: Quotas, zone: str) -> Iterator[Fault]:
     """
     if quotas.vpcs is not None and quotas.vpcs.is_full:
         yield _full(
-            "ExistingClusterName",
-            "it is empty, so the stack makes a VPC",
+            "VpcCidr",
+            "the stack makes a VPC",
             ("VPCs of this Region", "vpc", VPCS, quotas.vpcs),
             "delete a VPC that nobody needs",
         )

@@ -25,17 +25,21 @@ from rackrate.stack.preflight import (
     max_pods,
 )
 from rackrate.stack.quotas import Quotas, Use, build_faults, free_plan_faults
-from rackrate.stack.updates import changes_cluster, replaces_node_groups, update_faults
+from rackrate.stack.updates import (
+    NESTED_STACKS,
+    changes_cluster,
+    is_of_earlier_release,
+    replaces_node_groups,
+    update_faults,
+)
 from rackrate_text.placement_groups import group_query, is_group_id
 from rackrate_text.quotas import (
     COUNTED_INSTANCES,
     COUNTED_RESERVATIONS,
-    DEFAULT_NODES_PER_GROUP,
     ELASTIC_ADDRESSES,
     IMAGE_BUILDS,
     MOST_NODE_GROUPS,
     NAT_GATEWAYS_PER_ZONE,
-    NODES_PER_GROUP,
     VPCS,
     Nodes,
     Vcpus,
@@ -56,6 +60,8 @@ _IPV6_WARNING = (
     f" {listed([name for name in registry.names() if registry.test_class(name).no_ipv6], 'or')} are"
     " refused."
 )
+#: The node groups that an arm can have, in the names of attributes.
+_GROUP_NAMES = ("First", "Second", "Third", "Fourth")
 #: States of NAT gateways that count (Amazon VPC user guide, "Amazon VPC quotas").
 _COUNTED_GATEWAYS = ["pending", "available", "deleting"]
 
@@ -97,8 +103,11 @@ def serve_request(
         # These properties were accepted before. A refusal would leave the stack half-way.
         if not request.existing_cluster_name:
             before = patience.ask(lambda: _facts(request, old, ec2))
-            return _answer(request, earlier, (), before)
-        return patience.ask(lambda: _of_existing(_described(request, eks)))
+            cluster = patience.ask(lambda: _described(request.cluster_name, eks))
+            return _answer(request, earlier, (), before, cluster)
+        return patience.ask(lambda: _of_existing(_described(request.existing_cluster_name, eks)))
+    if is_of_earlier_release(old):
+        old = patience.ask(lambda: _with_nested_parameters(event["StackId"], old, cloudformation))
     changed = update_faults(old, properties, earlier) if old else []
     if changed and changes_cluster(old, properties):
         raise PreflightFailed(changed)
@@ -117,10 +126,15 @@ def serve_request(
         logger.warning(warning)
     if changed or faults:
         raise PreflightFailed([*changed, *faults])
-    return _answer(request, zones, looked.warnings, facts)
+    cluster = patience.ask(lambda: _described(request.cluster_name, eks))
+    return _answer(request, zones, looked.warnings, facts, cluster)
 
 
-def _answer(request: Request, zones: Zones, warnings: Sequence[str], facts: Facts) -> Answer:
+def _answer(
+    request: Request, zones: Zones, warnings: Sequence[str], facts: Facts, cluster: Json | None
+) -> Answer:
+    sizes = _nodes_of_groups(request)
+    of_arms, of_load = max_pods(request, facts.instance_type, facts.load_type)
     return Answer(
         str(zones),
         {
@@ -128,14 +142,46 @@ def _answer(request: Request, zones: Zones, warnings: Sequence[str], facts: Fact
             "OtherAvailabilityZone": zones.other,
             "ClusterArn": "",
             "ClusterSecurityGroupId": "",
-            "VpcId": "",
-            "NodesOfGroups": ",".join(map(str, _nodes_of_groups(request))),
-            "MaxPods": max_pods(request, facts.instance_type),
-            "LoadMaxPods": max_pods(request, facts.load_type or facts.instance_type),
+            # Stacks that go back to an earlier release read this.
+            "NodesOfGroups": ",".join(map(str, sizes)),
+            **{
+                f"NodesOf{name}Group": str(size)
+                for name, size in zip(_GROUP_NAMES, sizes, strict=True)
+            },
+            "MaxPods": of_arms,
+            "LoadMaxPods": of_load,
+            "EncryptSecrets": "true" if _encrypts_secrets(request, cluster) else "false",
             "PlacementGroupIsId": "true" if is_group_id(request.existing_group) else "false",
             "Warnings": " ".join(warnings) or _NO_WARNING,
         },
     )
+
+
+def _encrypts_secrets(request: Request, cluster: Json | None) -> bool:
+    """Whether the cluster's secrets are encrypted with a key of the user's.
+
+    A cluster that exists stays as it is, because CloudFormation would replace it.
+    """
+    if cluster is None:
+        return request.encryption_key != "aws"
+    return any(each["provider"].get("keyArn") for each in cluster.get("encryptionConfig") or ())
+
+
+def _with_nested_parameters(
+    stack_id: str, old: Mapping[str, Any], cloudformation: Any
+) -> dict[str, Any]:
+    """The properties of the deployment before, and the parameters that its nested stacks had.
+
+    CloudFormation updates those stacks after the preflight, so they still have them.
+    """
+    found: dict[str, Any] = {}
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_id)
+    for resource in (each for page in pages for each in page["StackResourceSummaries"]):
+        if resource["LogicalResourceId"] in NESTED_STACKS:
+            named = {"StackName": resource["PhysicalResourceId"]}
+            (stack,) = cloudformation.describe_stacks(**named)["Stacks"]
+            found |= {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
+    return {**found, **old}
 
 
 def _is_rolled_back(stack_id: str, cloudformation: Any) -> bool:
@@ -149,7 +195,7 @@ def _is_rolled_back(stack_id: str, cloudformation: Any) -> bool:
 
 def _nodes_of_groups(request: Request) -> list[int]:
     """The nodes of each node group that an arm can have; 0 for those that it does not have."""
-    sizes = divided(request.node_count, request.node_groups_per_arm)
+    sizes = divided(request.node_count, request.node_groups)
     return sizes + [0] * (MOST_NODE_GROUPS - len(sizes))
 
 
@@ -170,7 +216,6 @@ def _facts(
         reservations={id_: _reservation(id_, ec2) for id_ in asked},
         held=frozenset() if is_replaced else frozenset(asked & before),
         group=_group(request.existing_group, ec2),
-        parent_group=_group(request.parent_group, ec2),
     )
 
 
@@ -220,16 +265,11 @@ class _Looking:
             )
         )
         makes_gateway = request.egress == "nat" and old.get("Egress") != "nat"
-        vcpus = nodes_per_group = vpcs = addresses = gateways = None
+        vcpus = vpcs = addresses = gateways = None
         if facts.instance_type is not None and not had_nodes:
             nodes = _nodes(request, facts, is_replaced=is_replaced)
             vcpus = self._look(
                 f"vCPUs (quota {listed(nodes.quota_codes)} of EC2)", lambda: self._vcpus(nodes)
-            )
-        if request.node_count > request.node_groups_per_arm * DEFAULT_NODES_PER_GROUP:
-            nodes_per_group = self._look(
-                f"nodes of a node group (quota {NODES_PER_GROUP} of EKS)",
-                lambda: self._value("eks", NODES_PER_GROUP),
             )
         if not old:
             vpcs = self._look(f"VPCs (quota {VPCS} of VPC)", self._vpcs)
@@ -241,9 +281,7 @@ class _Looking:
                 f"NAT gateways (quota {NAT_GATEWAYS_PER_ZONE} of VPC)", self._nat_gateways
             )
         nat_gateway_quota, nat_gateways = gateways or (None, {})
-        return Quotas(
-            vcpus or (), nodes_per_group, vpcs, addresses, nat_gateways, nat_gateway_quota
-        )
+        return Quotas(vcpus or (), vpcs, addresses, nat_gateways, nat_gateway_quota)
 
     def at_builds(self) -> dict[str, float]:
         """How many builds may run at once, by environment; one that is not known is missing."""
@@ -404,7 +442,7 @@ def _group(named: str, ec2: Any) -> Json | None:
 def _existing(
     request: Request, changed: Sequence[Fault], warnings: Sequence[str], *, ec2: Any, eks: Any
 ) -> Answer:
-    cluster = _described(request, eks)
+    cluster = _described(request.existing_cluster_name, eks)
     subnets: list[Json] = []
     if request.existing_subnet_ids:
         wanted = [{"Name": "subnet-id", "Values": list(request.existing_subnet_ids)}]
@@ -415,10 +453,12 @@ def _existing(
     return _of_existing(cluster, warnings)
 
 
-def _described(request: Request, eks: Any) -> Json | None:
-    """The existing cluster; None when no cluster has that name."""
+def _described(name: str, eks: Any) -> Json | None:
+    """A cluster; None when no cluster has that name, or it is empty."""
+    if not name:
+        return None
     try:
-        found: Json = eks.describe_cluster(name=request.existing_cluster_name)["cluster"]
+        found: Json = eks.describe_cluster(name=name)["cluster"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
@@ -438,7 +478,6 @@ def _of_existing(cluster: Json | None, warnings: Sequence[str] = ()) -> Answer:
             "OtherAvailabilityZone": "",
             "ClusterArn": cluster["arn"],
             "ClusterSecurityGroupId": network.get("clusterSecurityGroupId", ""),
-            "VpcId": network["vpcId"],
             "NodesOfGroups": "",
             "MaxPods": "",
             "LoadMaxPods": "",

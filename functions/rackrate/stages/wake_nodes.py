@@ -1,7 +1,7 @@
 """Wake nodes: ask for the nodes of a run until they are Ready.
 
 A stack that idles at zero nodes scales its node groups up. In an existing cluster with
-`NodesOnDemand`, pods ask the cluster's autoscaler for nodes, such as Karpenter.
+`OnDemandNodeCount`, pods ask the cluster's autoscaler for nodes, such as Karpenter.
 
 A run that waited for its lease wakes them again, because a campaign may have put them to rest.
 

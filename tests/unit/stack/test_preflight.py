@@ -23,6 +23,7 @@ from rackrate.plan.capacity import addresses_per_node
 from rackrate.settings import Cni
 from rackrate.stack.patience import Patience
 from rackrate.stack.preflight import (
+    LEAST_PODS,
     STACK_NAME_CHARACTERS,
     Facts,
     PreflightFailed,
@@ -30,6 +31,7 @@ from rackrate.stack.preflight import (
     Zones,
     check_existing_cluster,
     check_new_cluster,
+    pods_that_fit,
 )
 from rackrate.stages import preflight as stage
 from tests.lab_aws.region import group_of_another_account
@@ -45,19 +47,17 @@ PROPERTIES = {
     "TreatmentSelector": "placementGroup=true",
     "BaselineSelector": "placementGroup=false",
     "Tolerations": "",
-    "NodesOnDemand": "false",
+    "OnDemandNodeCount": "0",
+    "ClusterName": "bench-0a",
     "InstanceType": "c5.large",
     "AmiType": "AL2023_x86_64_STANDARD",
     "NodeCount": "2",
-    "NodeGroupsPerArm": "1",
     "LoadNodeCount": "0",
     "LoadInstanceType": "",
     "LoadNodeSelector": "",
     "TreatmentStrategy": "cluster",
     "PartitionCount": "2",
-    "SpreadLevel": "rack",
     "ExistingPlacementGroup": "",
-    "ParentPlacementGroupId": "",
     "EnaExpress": "none",
     "BandwidthWeighting": "default",
     "MaxPods": "",
@@ -65,7 +65,6 @@ PROPERTIES = {
     "TreatmentCapacityReservationId": "",
     "BaselineCapacityReservationId": "",
     "AvailabilityZone": "",
-    "OtherAvailabilityZone": "",
     "BaselineZones": "one",
     "VpcCidr": "10.0.0.0/16",
     "SecondaryCidr": "",
@@ -73,11 +72,11 @@ PROPERTIES = {
     "HostNetwork": "false",
     "ToolImage": "build",
     "RunOnCreate": "",
-    "PublicEndpoint": "true",
+    "PublicAccessCidrs": "0.0.0.0/0",
     "KubernetesVersion": "1.36",
-    "AuthenticationMode": "API",
-    "EncryptSecrets": "false",
     "EncryptionKey": "aws",
+    "AlarmRecipient": "",
+    "Observability": "true",
     "RetainResults": "true",
 }
 
@@ -121,11 +120,11 @@ def reservation(**changes):
     }
 
 
-def test_the_template_hands_over_every_property_the_check_reads():
-    template = load(ROOT / "template.yaml")
-    given = set(template["Resources"]["Preflight"]["Properties"])
-    # `Answers` only makes CloudFormation ask again.
-    assert given - {"ServiceToken", "ServiceTimeout", "Answers"} == set(PROPERTIES)
+def test_the_templates_hand_over_every_property_the_check_reads():
+    roots = [load(ROOT / f"{name}.yaml") for name in ("template", "existing-cluster")]
+    given = [set(root["Resources"]["Preflight"]["Properties"]) for root in roots]
+    assert set.union(*given) - {"ServiceToken", "ServiceTimeout"} == set(PROPERTIES)
+    assert all("RetainResults" in properties for properties in given)
 
 
 def test_the_defaults_are_fine_and_the_first_zones_are_chosen():
@@ -252,7 +251,6 @@ def test_a_rack_level_spread_group_takes_seven_instances():
     assert faults(TreatmentStrategy="spread", NodeCount="7") == []
     (fault,) = faults(TreatmentStrategy="spread", NodeCount="8")
     assert fault.startswith("NodeCount 8: a spread placement group holds at most 7")
-    assert faults(TreatmentStrategy="spread", NodeCount="8", SpreadLevel="host") == []
     assert faults(TreatmentStrategy="cluster", NodeCount="8") == []
 
 
@@ -280,22 +278,6 @@ def test_a_group_that_exists_must_be_there_and_of_the_strategy():
     assert "another TreatmentStrategy" in fault
     (fault,) = found({"State": "available", "Strategy": "spread"}, TreatmentStrategy="none")
     assert "none, which uses no placement group" in fault
-
-
-def test_a_parent_must_be_there_and_of_the_strategy():
-    base = region("m7i.large")
-
-    def found(parent, **properties):
-        facts = Facts(base.instance_type, base.zones, base.offered, parent_group=parent)
-        return faults(facts, InstanceType="m7i.large", ParentPlacementGroupId=PARENT, **properties)
-
-    assert found({"State": "available", "Strategy": "precision-time"}) == []
-    (fault,) = found(None)
-    assert fault.startswith(f"ParentPlacementGroupId {PARENT}: this Region has no such")
-    (fault,) = found({"State": "deleting", "Strategy": "precision-time"})
-    assert "the placement group is deleting" in fault
-    (fault,) = found({"State": "available", "Strategy": "cluster"})
-    assert fault.endswith("it must be precision-time; name another group")
 
 
 @pytest.mark.parametrize(
@@ -333,7 +315,7 @@ def test_types_before_the_seventh_generation_have_no_precise_clock(kind, strateg
 def test_a_zone_that_does_not_offer_the_type_is_refused_with_those_that_do():
     some = region()
     facts = Facts(some.instance_type, some.zones, frozenset({"us-east-1b", "us-east-1d"}))
-    (fault,) = faults(facts, AvailabilityZone="us-east-1a", OtherAvailabilityZone="us-east-1b")
+    (fault,) = faults(facts, AvailabilityZone="us-east-1a")
     assert fault.startswith("AvailabilityZone us-east-1a: the zone does not offer c5.large")
     assert "us-east-1b and us-east-1d" in fault
     assert check(facts)[0] == Zones("us-east-1b", "us-east-1a"), "the second needs no such offer"
@@ -345,7 +327,7 @@ def test_a_zone_without_control_planes_is_neither_chosen_nor_accepted():
     some = region()
     facts = Facts(some.instance_type, some.zones, frozenset({bad, "us-east-1f"}))
     assert check(facts)[0] == Zones("us-east-1f", "us-east-1a")
-    (fault,) = faults(AvailabilityZone="us-east-1a", OtherAvailabilityZone=bad)
+    fault, *_ = faults(AvailabilityZone=bad)
     assert "EKS places no control plane there (zone id use1-az3)" in fault
 
 
@@ -354,26 +336,24 @@ def test_local_zones_and_zones_of_elsewhere_are_refused():
     some = region()
     facts = Facts(some.instance_type, [local, *some.zones], some.offered | {local["ZoneName"]})
     assert check(facts)[0].first == "us-east-1a"
-    named = faults(facts, AvailabilityZone="us-east-1-bos-1a", OtherAvailabilityZone="eu-west-1a")
-    assert any("EKS places no control plane in a local-zone" in fault for fault in named)
-    assert any("eu-west-1a: the Region has no such zone" in fault for fault in named)
+    (fault,) = faults(facts, AvailabilityZone="us-east-1-bos-1a")
+    assert "EKS places no control plane in a local-zone" in fault
+    assert "eu-west-1a: the Region has no such zone" in faults(AvailabilityZone="eu-west-1a")[0]
 
 
 def test_the_second_zone_differs_from_a_first_that_was_named():
     assert check(AvailabilityZone="us-east-1a")[0] == Zones("us-east-1a", "us-east-1b")
-    (fault,) = faults(AvailabilityZone="us-east-1a", OtherAvailabilityZone="us-east-1a")
-    assert "the same zone as AvailabilityZone" in fault
+    assert check(AvailabilityZone="us-east-1b")[0] == Zones("us-east-1b", "us-east-1a")
 
 
 def test_a_second_zone_with_nodes_has_to_offer_their_type():
     some = region()
     facts = Facts(some.instance_type, some.zones, frozenset({"us-east-1b", "us-east-1d"}))
     assert check(facts, BaselineZones="two") == (Zones("us-east-1b", "us-east-1d"), [])
-    named = {"AvailabilityZone": "us-east-1b", "OtherAvailabilityZone": "us-east-1a"}
-    assert faults(facts, **named) == []
-    (fault,) = faults(facts, **named, BaselineZones="two")
-    assert fault.startswith("BaselineZones two: the second zone, us-east-1a, does not offer")
-    assert "us-east-1d" in fault
+    earlier = Zones("us-east-1b", "us-east-1a")
+    assert check(facts, earlier) == (earlier, [])
+    (fault,) = check(facts, earlier, BaselineZones="two")[1]
+    assert str(fault).startswith("BaselineZones two: the second zone, us-east-1a, does not offer")
 
 
 def test_a_second_range_of_addresses_is_in_one_zone_and_so_are_the_nodes():
@@ -388,13 +368,10 @@ def test_a_type_that_one_zone_offers_has_no_second_zone_for_its_nodes():
     assert "set BaselineZones to one, or choose another InstanceType" in fault
 
 
-def test_an_update_keeps_the_zones_unless_others_are_named():
+def test_an_update_keeps_the_zones():
     earlier = Zones("us-east-1d", "us-east-1c")
     assert check(earlier=earlier) == (earlier, [])
-    named = check(
-        earlier=earlier, AvailabilityZone="us-east-1b", OtherAvailabilityZone="us-east-1a"
-    )
-    assert named == (Zones("us-east-1b", "us-east-1a"), [])
+    assert check(earlier=earlier, AvailabilityZone="us-east-1d") == (earlier, [])
 
 
 @given(st.sampled_from(["us-east-1a", "ap-northeast-1d"]), st.data())
@@ -437,7 +414,6 @@ def test_reservations_that_do_not_exist_or_are_elsewhere_are_refused():
         TreatmentCapacityReservationId="cr-1",
         BaselineCapacityReservationId="cr-2",
         AvailabilityZone="us-east-1a",
-        OtherAvailabilityZone="us-east-1b",
     )
     assert len(found) == 2
     assert "TreatmentCapacityReservationId cr-1: there is no such" in found[0]
@@ -471,7 +447,7 @@ def test_one_reservation_for_both_arms_must_hold_both_and_own_nodes_count_on_an_
         ("cluster", "", "theirs", "set ExistingPlacementGroup to theirs"),
         ("cluster", "theirs", "", "made in no placement group"),
         ("cluster", "", "", "made in no placement group"),
-        ("spread", "", "", None),
+        ("spread", "", "", "capacity cannot be reserved in a spread placement group"),
         ("none", "", "theirs", "only for instances there"),
     ],
 )
@@ -499,19 +475,35 @@ def test_a_cluster_group_takes_only_reservations_made_in_it(
 # -- addresses
 
 
-@pytest.mark.parametrize(("nodes", "fits"), [("67", True), ("68", False)])
+@pytest.mark.parametrize(("nodes", "fits"), [("101", True), ("102", False)])
 def test_too_few_addresses_are_refused_with_the_arithmetic(nodes, fits):
     found = faults(NodeCount=nodes)
     assert (found == []) is fits
     if not fits:
         assert found == [
-            "NodeCount 68: the 136 nodes of both arms can take 4080 addresses, 30 each (3 network"
-            " interfaces of 10 for 27 pods and for quick starts), and a subnet of VpcCidr, a /20,"
-            " has 4059 for them; lower NodeCount, set a smaller MaxPods or set SecondaryCidr to a"
-            " /16, such as 100.64.0.0/16"
+            "NodeCount 102: the 204 nodes of both arms can take 4080 addresses, 20 each (2 network"
+            " interfaces of 10 for 9 pods and for quick starts), and a subnet of VpcCidr, a /20,"
+            " has 4059 for them; lower NodeCount or set SecondaryCidr to a /16, such as"
+            " 100.64.0.0/16"
         ]
-        assert faults(NodeCount=nodes, MaxPods="11") == []
+        assert "set a smaller MaxPods" in faults(NodeCount=nodes, MaxPods="29")[0]
         assert faults(NodeCount="450", SecondaryCidr="100.64.0.0/16") == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changes", "pods"),
+    [
+        ("67", {}, None),
+        ("68", {}, 11),
+        ("20", {"InstanceType": "c5.24xlarge"}, 51),
+        ("102", {}, LEAST_PODS),
+        ("546", {"SecondaryCidr": "100.64.0.0/16"}, None),
+        ("819", {"SecondaryCidr": "100.64.0.0/16"}, 11),
+    ],
+)
+def test_nodes_get_as_many_pods_as_the_subnet_has_addresses_for(nodes, changes, pods):
+    request = Request.from_properties({**PROPERTIES, "NodeCount": nodes, **changes})
+    assert pods_that_fit(request, region(request.instance_type).instance_type, None) == pods
 
 
 @given(
@@ -541,6 +533,8 @@ def test_more_nodes_or_more_pods_never_take_fewer_addresses(nodes, pods, prefixe
         PrefixDelegation="true" if prefixes else "false",
         **text,
     )
+    if pods is None and 2 * nodes * each > 4096 - 5 - 32:
+        each, _ = addresses_per_node(described, cni, max_pods=LEAST_PODS)
     assert bool(refused) == (2 * nodes * each > 4096 - 5 - 32)
 
 
@@ -597,8 +591,7 @@ def network(**changes):
 
 def test_a_cluster_that_is_ready_for_access_entries_is_taken_whatever_the_instance_type():
     assert existing() == existing(InstanceType="t3.large", NodeCount="450") == []
-    private = {"PublicEndpoint": "false", "ExistingSubnetIds": "subnet-1"}
-    assert existing(**private) == []
+    assert existing(ExistingSubnetIds="subnet-1") == []
 
 
 @pytest.mark.parametrize(
@@ -613,22 +606,25 @@ def test_a_cluster_that_is_ready_for_access_entries_is_taken_whatever_the_instan
             " authenticationMode=API_AND_CONFIG_MAP",
         ),
         ({k: v for k, v in CLUSTER.items() if k != "accessConfig"}, {}, "mode is CONFIG_MAP"),
-        (network(endpointPublicAccess=False), {}, "PublicEndpoint true: the cluster's endpoint is"),
+        (
+            network(endpointPublicAccess=False),
+            {},
+            "ExistingSubnetIds: the cluster's endpoint is not public",
+        ),
         (network(publicAccessCidrs=["192.0.2.0/24"]), {}, "only 192.0.2.0/24 may reach"),
         (
             network(endpointPrivateAccess=False),
-            {"PublicEndpoint": "false", "ExistingSubnetIds": "subnet-1"},
-            "PublicEndpoint false: the cluster's endpoint cannot be reached from its VPC",
+            {"ExistingSubnetIds": "subnet-1"},
+            "ExistingSubnetIds: the cluster's endpoint cannot be reached from its VPC",
         ),
-        (CLUSTER, {"PublicEndpoint": "false"}, "ExistingSubnetIds: none is given"),
         (
             CLUSTER,
-            {"PublicEndpoint": "false", "ExistingSubnetIds": "subnet-1,subnet-9"},
+            {"ExistingSubnetIds": "subnet-1,subnet-9"},
             "ExistingSubnetIds subnet-9: this Region has no such subnet",
         ),
         (
             network(vpcId="vpc-2"),
-            {"PublicEndpoint": "false", "ExistingSubnetIds": "subnet-1"},
+            {"ExistingSubnetIds": "subnet-1"},
             "it is in vpc-1 and the cluster in vpc-2",
         ),
     ],
@@ -673,10 +669,37 @@ def test_what_selects_no_nodes_or_the_same_is_refused_by_its_parameters_name(pro
     assert words in fault
 
 
-def test_only_an_existing_cluster_has_an_autoscaler_to_ask():
-    (fault,) = faults(NodesOnDemand="true")
-    assert fault.startswith("NodesOnDemand true: it is for an existing cluster")
-    assert existing(NodesOnDemand="true") == []
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"OnDemandNodeCount": "1"}, "OnDemandNodeCount 1: a pair needs 2 nodes"),
+        ({"LoadNodeCount": "1"}, "LoadNodeCount 1: no label says which nodes"),
+        (
+            {"OnDemandNodeCount": "2", "LoadNodeSelector": "arm=load"},
+            "a run would ask for 0 nodes that LoadNodeSelector selects",
+        ),
+        ({"OnDemandNodeCount": "2", "LoadNodeSelector": "arm=load", "LoadNodeCount": "1"}, None),
+        ({"LoadNodeSelector": "arm=load"}, None),
+    ],
+)
+def test_nodes_that_an_autoscaler_is_asked_for_need_a_label_and_a_number(properties, words):
+    found = existing(**properties)
+    assert (found == []) if words is None else (len(found) == 1 and words in found[0])
+
+
+def test_alarms_need_observability():
+    off = {"AlarmRecipient": "me@example.com", "Observability": "false"}
+    for found in (faults(**off), existing(**off)):
+        assert len(found) == 1 and found[0].startswith("AlarmRecipient me@example.com: ")
+    assert faults(AlarmRecipient="me@example.com") == faults(Observability="false") == []
+
+
+def test_nodes_without_a_way_to_the_internet_pull_no_public_image():
+    image = f"ghcr.io/me/tools:1{DIGEST}"
+    (fault,) = faults(Egress="endpoints", ToolImage=image)
+    assert fault.startswith(f"Egress endpoints with ToolImage {image}: ")
+    own = f"123456789012.dkr.ecr.us-east-1.amazonaws.com/tools{DIGEST}"
+    assert faults(Egress="endpoints", ToolImage=own) == faults(ToolImage=image) == []
 
 
 def test_faults_of_selectors_are_told_with_a_missing_cluster():
@@ -685,7 +708,7 @@ def test_faults_of_selectors_are_told_with_a_missing_cluster():
 
 def test_a_full_subnet_is_refused():
     full = {**SUBNET, "AvailableIpAddressCount": 3}
-    (fault,) = existing(subnets=[full], PublicEndpoint="false", ExistingSubnetIds="subnet-1")
+    (fault,) = existing(subnets=[full], ExistingSubnetIds="subnet-1")
     assert fault.startswith("ExistingSubnetIds subnet-1: 3 of its addresses are free")
 
 
@@ -710,14 +733,26 @@ class FreeTier:
 
 
 class StackOf:
-    """CloudFormation with a stack of this status."""
+    """CloudFormation with a stack of this status, and nested stacks with these parameters."""
 
-    def __init__(self, status):
-        self.status = status
+    def __init__(self, status, **nested):
+        self.status, self.nested = status, nested
 
     def describe_stacks(self, StackName):
+        if StackName == STACK_ID:
+            return {"Stacks": [{"StackStatus": self.status}]}
+        parameters = self.nested[StackName].items()
+        given = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters]
+        return {"Stacks": [{"Parameters": given}]}
+
+    def get_paginator(self, operation):
+        assert operation == "list_stack_resources"
+        return self
+
+    def paginate(self, StackName):
         assert StackName == STACK_ID
-        return {"Stacks": [{"StackStatus": self.status}]}
+        named = [{"LogicalResourceId": n, "PhysicalResourceId": n} for n in self.nested]
+        return [{"StackResourceSummaries": named}]
 
 
 def ask(clients, kind="Create", changes=None, patience=None, **extra):
@@ -749,8 +784,12 @@ def test_it_answers_with_the_zones_it_chose(clients):
         "OtherAvailabilityZone": "us-east-1b",
         "ClusterArn": "",
         "ClusterSecurityGroupId": "",
-        "VpcId": "",
         "NodesOfGroups": "2,0,0,0",
+        "NodesOfFirstGroup": "2",
+        "NodesOfSecondGroup": "0",
+        "NodesOfThirdGroup": "0",
+        "NodesOfFourthGroup": "0",
+        "EncryptSecrets": "false",
         "MaxPods": "",
         "LoadMaxPods": "",
         "PlacementGroupIsId": "false",
@@ -792,6 +831,62 @@ def test_a_rollback_is_never_refused_and_gives_the_zones_back(clients, before):
     answer = update(rolled_back, {"InstanceType": "t3.large"}, before=before)
     assert answer.physical_id == "us-east-1c,us-east-1d"
     assert answer.data["AvailabilityZone"] == "us-east-1c"
+
+
+class Clusters:
+    """EKS with the stack's own cluster."""
+
+    def __init__(self, *encryption):
+        self.encryption = list(encryption)
+
+    def describe_cluster(self, name):
+        assert name == PROPERTIES["ClusterName"]
+        return {"cluster": {"name": name, "encryptionConfig": self.encryption}}
+
+
+def test_secrets_of_a_new_cluster_have_the_stacks_key_and_an_existing_cluster_keeps_its_own(
+    clients,
+):
+    key = {"EncryptionKey": "create"}
+    assert ask(clients).data["EncryptSecrets"] == "false"
+    assert ask(clients, changes=key).data["EncryptSecrets"] == "true"
+    plain = {**clients, "eks": Clusters()}
+    assert update(plain, key).data["EncryptSecrets"] == "false"
+    encrypted = Clusters({"resources": ["secrets"], "provider": {"keyArn": "arn:x:key/1"}})
+    answer = update({**clients, "eks": encrypted}, key, before=key)
+    assert answer.data["EncryptSecrets"] == "true"
+
+
+EARLIER = {
+    "SpreadLevel": "rack",
+    "NodeGroupsPerArm": "1",
+    "PublicEndpoint": "true",
+    "AuthenticationMode": "API",
+    "EncryptSecrets": "true",
+    "NodesOnDemand": "false",
+    "OtherAvailabilityZone": "us-east-1d",
+}
+
+
+def test_a_stack_of_an_earlier_release_is_updated_unless_it_has_a_value_that_is_no_more(clients):
+    nested = {"Cluster": {"ControlPlaneLogs": "all"}, "Network": {"Egress": "nat"}}
+    earlier = {**clients, "cloudformation": StackOf("UPDATE_IN_PROGRESS", **nested)}
+    assert update(earlier, {}, before=EARLIER).physical_id == "us-east-1c,us-east-1d"
+    nested |= {"TreatmentNodes": {"KubeletConfig": '{"a": 1}'}, "Monitoring": {"AlarmEmail": "a@b"}}
+    earlier["cloudformation"] = StackOf("UPDATE_IN_PROGRESS", **nested)
+    with pytest.raises(PreflightFailed) as refused:
+        update(earlier, {}, before={**EARLIER, "SpreadLevel": "host"})
+    assert [str(fault).partition(":")[0] for fault in refused.value.faults] == [
+        "AlarmEmail a@b",
+        'KubeletConfig {"a"',
+        "SpreadLevel host",
+    ]
+
+
+def test_a_stack_that_goes_back_to_an_earlier_release_gets_the_node_groups_that_it_had(clients):
+    rolled_back = {**clients, "cloudformation": StackOf("UPDATE_ROLLBACK_IN_PROGRESS")}
+    earlier = {**EARLIER, "NodeCount": "4", "NodeGroupsPerArm": "2"}
+    assert update(rolled_back, earlier).data["NodesOfGroups"] == "2,2,0,0"
 
 
 EXPRESS = {"EnaExpress": "treatment", "InstanceType": "c6in.8xlarge"}
@@ -925,60 +1020,17 @@ def test_the_quota_of_another_family_is_asked_for_its_own_types(clients):
 
 
 @pytest.mark.parametrize(
-    ("nodes", "groups", "answer"),
-    [("450", "1", "450,0,0,0"), ("4", "4", "1,1,1,1"), ("818", "2", "409,409,0,0")],
+    ("nodes", "answer"), [("450", "450,0,0,0"), ("451", "226,225,0,0"), ("819", "410,409,0,0")]
 )
-def test_the_nodes_of_an_arm_are_divided_into_its_node_groups(
-    clients, allow, nodes, groups, answer
-):
+def test_an_arm_has_as_few_node_groups_as_eks_allows(clients, allow, nodes, answer):
     allow(STANDARD, 4000.0)
-    changes = {"NodeCount": nodes, "NodeGroupsPerArm": groups, **WIDE}
-    assert ask(clients, changes=changes).data["NodesOfGroups"] == answer
+    data = ask(clients, changes={"NodeCount": nodes, **WIDE}).data
+    assert data["NodesOfGroups"] == answer
+    assert data["NodesOfSecondGroup"] == answer.split(",")[1]
 
 
 #: Room for the addresses of about 800 nodes of c5.large in each arm.
-WIDE = {"SecondaryCidr": "100.64.0.0/16", "MaxPods": "11"}
-NODES_PER_GROUP = ("eks", "L-BD136A63")
-
-
-def test_more_nodes_than_the_node_groups_hold_are_refused_with_the_arithmetic(clients, allow):
-    allow(STANDARD, 4000.0)
-    allow(NODES_PER_GROUP, None)
-    assert refusal(clients, changes={"NodeCount": "501", **WIDE}) == (
-        "NodeCount 501: 501 nodes in each arm, and its 1 node group can have 450: this account"
-        " allows 450 in each (the quota L-BD136A63 of EKS); set NodeGroupsPerArm to 2, set"
-        " NodeCount to 450 or less or ask Service Quotas for 501 or more (aws service-quotas"
-        " request-service-quota-increase --service-code eks --quota-code L-BD136A63"
-        " --desired-value 501)"
-    )
-    ask(clients, changes={"NodeCount": "501", "NodeGroupsPerArm": "2", **WIDE})
-    # An update that changes no number of nodes finds the account's own quota too.
-    allow(NODES_PER_GROUP, 600.0)
-    ask(clients, changes={"NodeCount": "501", **WIDE})
-    update(clients, {"NodeCount": "501", **WIDE}, before={"NodeCount": "501", **WIDE})
-
-
-def test_no_number_of_node_groups_is_advised_that_the_stack_does_not_have(clients, allow):
-    allow(STANDARD, 8000.0)
-    small = {"TreatmentStrategy": "none", "InstanceType": "t3.nano", **WIDE}
-    told = refusal(clients, changes={"NodeCount": "1801", "NodeGroupsPerArm": "4", **small})
-    assert "its 4 node groups can have 1800" in told
-    assert "set NodeGroupsPerArm" not in told
-
-
-def test_what_service_quotas_does_not_tell_of_node_groups_is_a_warning(clients):
-    refusing = Refusing(clients["service-quotas"], "AccessDeniedException")
-    changes = {"NodeCount": "501", **WIDE}
-    warnings = ask({**clients, "service-quotas": refusing}, changes=changes).data["Warnings"]
-    assert "L-BD136A63" in warnings
-
-
-def test_every_node_group_needs_a_node_of_its_own():
-    assert faults(NodeCount="2", NodeGroupsPerArm="3") == [
-        "NodeGroupsPerArm 3: NodeCount is 2, and each node group of an arm has at least one of its"
-        " nodes; set NodeGroupsPerArm to 2 or less, or NodeCount to 3 or more"
-    ]
-    assert faults(NodeCount="3", NodeGroupsPerArm="3") == []
+WIDE = {"SecondaryCidr": "100.64.0.0/16"}
 
 
 def test_a_full_region_is_refused_with_every_quota_that_is_in_the_way(clients, allow):
@@ -987,7 +1039,7 @@ def test_a_full_region_is_refused_with_every_quota_that_is_in_the_way(clients, a
     allow(lab_quotas.ELASTIC_ADDRESSES, 0.0)
     allow(lab_quotas.NAT_GATEWAYS_PER_ZONE, 0.0)
     vpc, address, gateway = refusal(clients).splitlines()
-    assert vpc.startswith("ExistingClusterName: it is empty, so the stack makes a VPC, and")
+    assert vpc.startswith("VpcCidr: the stack makes a VPC, and")
     assert f"{vpcs} of {vpcs} VPCs of this Region (the quota L-F678F1CE)" in vpc
     assert f"--service-code vpc --quota-code L-F678F1CE --desired-value {vpcs + 1}" in vpc
     assert address.startswith("Egress nat: its NAT gateway needs an elastic IP address, and 0 of 0")
@@ -1280,13 +1332,12 @@ def test_an_existing_cluster_is_described_to_the_stack(clients, monkeypatch):
     both = {**clients, "eks": Eks()}
     private = {
         "ExistingClusterName": "house",
-        "PublicEndpoint": "false",
         "ExistingSubnetIds": ",".join(subnets),
     }
     answer = ask(both, changes=private)
     assert answer.physical_id == "house"
     assert answer.data["ClusterArn"] == made["arn"]
-    assert (answer.data["VpcId"], answer.data["AvailabilityZone"]) == (vpc, "")
+    assert answer.data["AvailabilityZone"] == ""
     assert answer.data["ClusterSecurityGroupId"] == "sg-1"
     assert answer.data["Warnings"] == "none"
     monkeypatch.setitem(CLUSTER, "kubernetesNetworkConfig", IPV6["kubernetesNetworkConfig"])

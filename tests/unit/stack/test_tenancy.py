@@ -105,6 +105,6 @@ def test_the_guard_is_for_every_container_of_every_pod_of_its_namespace_and_of_n
 def test_the_longest_namespace_leaves_room_for_the_name_of_its_second():
     from tests.templates.cloudformation import ROOT, load
 
-    pattern = load(ROOT / "template.yaml")["Parameters"]["Namespace"]["AllowedPattern"]
+    pattern = load(ROOT / "existing-cluster.yaml")["Parameters"]["Namespace"]["AllowedPattern"]
     assert "{0,56}" in pattern, "58 letters"
     assert len(tenancy.host_namespace("n" * 58)) == 63

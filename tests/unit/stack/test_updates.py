@@ -21,16 +21,13 @@ def told(old, new, zones=ZONES):
 @pytest.mark.parametrize(
     ("name", "old", "new", "remedy"),
     [
-        ("ExistingClusterName", "house", "", "deploy a second stack"),
+        ("ExistingClusterName", "house", "", "update it with existing-cluster.yaml, or deploy"),
+        ("ExistingClusterName", "", "house", "update it with template.yaml, or deploy"),
         ("ExistingClusterName", "house", "garden", "deploy a second stack"),
         ("KubernetesVersion", "1.36", "1.35", "deploy a second stack"),
         ("KubernetesVersion", "1.34", "1.36", "update the stack to 1.35 first"),
-        ("AuthenticationMode", "API", "API_AND_CONFIG_MAP", "leave it at API"),
-        ("EncryptSecrets", "false", "true", "leave it at false"),
-        ("EncryptSecrets", "true", "false", "leave it at true"),
         ("VpcCidr", "10.0.0.0/16", "10.1.0.0/16", "deploy a second stack"),
         ("AvailabilityZone", "us-east-1a", "us-east-1c", "leave it empty or at us-east-1a"),
-        ("OtherAvailabilityZone", "us-east-1b", "us-east-1c", "leave it empty or at us-east-1b"),
         ("RetainResults", "true", "false", "leave it as it is"),
         ("RetainResults", "false", "true", "leave it as it is"),
         ("EncryptionKey", "create", "aws", "leave it as it is"),
@@ -46,10 +43,9 @@ def test_a_change_that_cannot_be_made_names_parameter_values_and_remedy(name, ol
     ("old", "new"),
     [
         ({"KubernetesVersion": "1.35"}, {"KubernetesVersion": "1.36"}),
-        ({"AuthenticationMode": "API_AND_CONFIG_MAP"}, {"AuthenticationMode": "API"}),
         ({"EncryptionKey": "aws"}, {"EncryptionKey": "create"}),
-        ({}, {"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1b"}),
-        ({"AvailabilityZone": "us-east-1a", "OtherAvailabilityZone": "us-east-1b"}, {}),
+        ({}, {"AvailabilityZone": "us-east-1a"}),
+        ({"AvailabilityZone": "us-east-1a"}, {}),
         ({"InstanceType": "c5.large"}, {"InstanceType": "c5.xlarge"}),
     ],
 )
@@ -59,8 +55,50 @@ def test_a_change_that_can_be_made_is_not_refused(old, new):
 
 def test_what_an_existing_cluster_has_of_its_own_may_change_in_the_parameters():
     own = {"ExistingClusterName": "house"}
-    ignored = {"KubernetesVersion": "1.34", "VpcCidr": "10.9.0.0/16", "EncryptSecrets": "true"}
+    ignored = {"KubernetesVersion": "1.34", "VpcCidr": "10.9.0.0/16"}
     assert told(own, {**own, **ignored}, Zones()) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "remedy"),
+    [
+        ({"AuthenticationMode": "API_AND_CONFIG_MAP"}, {}, "with the release that you have"),
+        ({"ControlPlaneLogs": "none"}, {}, "with the release that you have"),
+        ({"ParentPlacementGroupId": "pg-0123456789abcdef0"}, {}, "deploy a second stack"),
+        ({"NodeGroupsPerArm": "2"}, {"NodeCount": "450"}, "with the release that you have"),
+        ({"PublicEndpoint": "false"}, {}, "set PublicAccessCidrs to nothing"),
+        ({"AlarmTopicArn": "arn:aws:sns:x"}, {"AlarmRecipient": "a@b.c"}, "set AlarmRecipient"),
+    ],
+)
+def test_a_removed_parameter_that_had_a_value_is_refused_in_one_sentence(old, new, remedy):
+    (sentence,) = told(old, new)
+    ((name, value),) = old.items()
+    assert sentence.startswith(f"{name} {value}: this release ")
+    assert remedy in sentence.partition("; ")[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"EncryptSecrets": "true", "VpcCniVersion": "v1.20.4-eksbuild.1"}, {}),
+        ({"AuthenticationMode": "API", "KubeletConfig": "{}", "ParentPlacementGroupId": ""}, {}),
+        ({"NodeGroupsPerArm": "2"}, {"NodeCount": "819"}),
+        ({"PublicEndpoint": "false"}, {"PublicAccessCidrs": ""}),
+        ({"AlarmEmail": "a@b.c"}, {"AlarmRecipient": "a@b.c"}),
+        ({"AlarmEmail": "", "AlarmTopicArn": ""}, {}),
+    ],
+)
+def test_a_removed_parameter_whose_value_is_still_that_is_not_refused(old, new):
+    assert told(old, new) == []
+
+
+def test_nodes_of_an_autoscaler_are_asked_for_by_their_number():
+    house = {"ExistingClusterName": "house"}
+    old = {**house, "NodesOnDemand": "true", "NodeCount": "3"}
+    (sentence,) = told(old, house)
+    assert sentence.endswith("set OnDemandNodeCount to 3")
+    assert told(old, {**house, "OnDemandNodeCount": "3"}) == []
+    assert told({**old, "NodesOnDemand": "false"}, house) == []
 
 
 def test_a_spread_group_must_hold_old_and_new_nodes_when_node_groups_are_replaced():
