@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from markupsafe import Markup
@@ -71,7 +72,7 @@ class Figure:
         size = f'style="min-width:{width:.0f}px;max-width:{1.2 * width:.0f}px" '
         return Markup(str(svg).replace("<svg ", f"<svg {size}", 1))
 
-    @property
+    @cached_property
     def values(self) -> Mapping[str, object] | None:
         """The values as `page.js` reads them."""
         return packed(self.columns or {}, lab_scale=self.page.scale)
