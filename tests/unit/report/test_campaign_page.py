@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from itertools import pairwise
 from types import NoneType
 from typing import Any, get_args
 from unittest import mock
@@ -81,11 +80,6 @@ def test_the_parts_come_in_the_order_in_which_a_reader_needs_them():
     ]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
-
-
-def test_the_labs_warning_is_said_once_and_never_on_aws():
-    assert words(campaign()).count("scaled") == 1
-    assert "scaled" not in words(campaign(campaign=facts(lab_scale=None)))
 
 
 def test_what_differed_between_pooled_runs_comes_before_their_answers():
@@ -276,19 +270,6 @@ def test_ids_are_there_once_and_what_is_referred_to_exists(name):
     wanted = {a["href"][1:] for _, a in elements if a.get("href", "").startswith("#")}
     labels = {label for _, a in elements for label in a.get("aria-labelledby", "").split()}
     assert (wanted | labels) - set(ids) == set()
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_the_page_has_landmarks_headings_in_order_and_named_tables(name):
-    with NO_DRAWING:
-        elements = Elements(render_campaign(DOCUMENTS[name]())).found
-    tags = [tag for tag, _ in elements]
-    for landmark in ("header", "nav", "main", "footer", "h1"):
-        assert tags.count(landmark) == 1, landmark
-    levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert tags.count("caption") == tags.count("table") > 1
-    assert not {"img", "iframe", "link"} & set(tags)
 
 
 def test_a_page_of_very_many_answers_and_draws_is_small_and_says_what_is_left_out():
