@@ -5,16 +5,12 @@ The facts have the shapes of boto3's responses to the Describe actions of EC2 an
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import ipaddress
-import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackrate.aws import is_ipv6
 from rackrate.errors import Fault, lines_of
 from rackrate.plan.capacity import (
     LEAST_NODES,
@@ -23,11 +19,9 @@ from rackrate.plan.capacity import (
     most_pods,
     strategies_of,
 )
-from rackrate.plan.check import ipv6_faults
-from rackrate.selectors import Selector, Unparsable, parse_tolerations
 from rackrate.settings import Cni
 from rackrate.stack.quotas import Quotas, network_faults, vcpu_faults
-from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
+from rackrate.stack.request import Request, Zones
 from rackrate_text.words import listed
 
 Json = Mapping[str, Any]
@@ -50,9 +44,6 @@ _SUBNET_PREFIX = 20
 _SECONDARY_SUBNET_PREFIX = 17
 #: Addresses for EKS's interfaces, functions and VPC endpoints in the nodes' subnet.
 _OTHERS_ADDRESSES = 32
-#: Free addresses that a subnet needs for the interfaces of functions. Functions with the same
-#: security groups share interfaces, so a few addresses are enough.
-FUNCTION_ADDRESSES = 8
 # A VPC with a range in one of these cannot get a second range in another of them (VPC user guide,
 # "IPv4 CIDR block association restrictions").
 _PRIVATE_RANGES = tuple(
@@ -68,155 +59,6 @@ class PreflightFailed(Exception):
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
         super().__init__(lines_of(faults))
-
-
-#: The properties by the fields of `Request`.
-_TEXTS = {
-    "existing_cluster_name": "ExistingClusterName",
-    "treatment_selector": "TreatmentSelector",
-    "baseline_selector": "BaselineSelector",
-    "load_selector": "LoadNodeSelector",
-    "tolerations": "Tolerations",
-    "cluster_name": "ClusterName",
-    "instance_type": "InstanceType",
-    "ami_type": "AmiType",
-    "load_instance_type": "LoadInstanceType",
-    "strategy": "TreatmentStrategy",
-    "existing_group": "ExistingPlacementGroup",
-    "ena_express": "EnaExpress",
-    "bandwidth_weighting": "BandwidthWeighting",
-    "treatment_reservation": "TreatmentCapacityReservationId",
-    "baseline_reservation": "BaselineCapacityReservationId",
-    "zone": "AvailabilityZone",
-    "baseline_zones": "BaselineZones",
-    "vpc_cidr": "VpcCidr",
-    "secondary_cidr": "SecondaryCidr",
-    "egress": "Egress",
-    "tool_image": "ToolImage",
-    "run_on_create": "RunOnCreate",
-    "encryption_key": "EncryptionKey",
-    "alarm_recipient": "AlarmRecipient",
-}
-_NUMBERS = {
-    "on_demand_node_count": "OnDemandNodeCount",
-    "node_count": "NodeCount",
-    "load_node_count": "LoadNodeCount",
-    "partition_count": "PartitionCount",
-    "max_pods": "MaxPods",
-    "given_node_groups": "NodeGroupsPerArm",
-}
-
-
-@dataclass(frozen=True)
-class Request:
-    """The stack's parameters as the custom resource receives them; see the two root templates.
-
-    A parameter that only the other template has keeps the value below.
-    """
-
-    stack_name: str
-    existing_cluster_name: str = ""
-    existing_subnet_ids: tuple[str, ...] = ()
-    treatment_selector: str = ""
-    baseline_selector: str = ""
-    load_selector: str = ""
-    tolerations: str = ""
-    on_demand_node_count: int = 0
-    cluster_name: str = ""
-    instance_type: str = ""
-    ami_type: str = ""
-    node_count: int = 0
-    load_node_count: int = 0
-    load_instance_type: str = ""
-    strategy: str = "none"
-    partition_count: int = 1
-    existing_group: str = ""
-    ena_express: str = "none"
-    bandwidth_weighting: str = "default"
-    max_pods: int | None = None
-    prefix_delegation: bool = False
-    treatment_reservation: str = ""
-    baseline_reservation: str = ""
-    zone: str = ""
-    baseline_zones: str = "one"
-    vpc_cidr: str = ""
-    secondary_cidr: str = ""
-    egress: str = ""
-    host_network: bool = False
-    tool_image: str = ""
-    run_on_create: str = ""
-    encryption_key: str = "aws"
-    alarm_recipient: str = ""
-    is_observed: bool = True
-    #: Node groups of an arm, of a stack that goes back to a release in which they were a parameter.
-    given_node_groups: int = 0
-
-    @classmethod
-    def from_properties(cls, properties: Mapping[str, Any]) -> Request:
-        """Read the resource's properties, which CloudFormation passes as text.
-
-        Raises:
-            KeyError: the stack's name is missing.
-        """
-        subnets = properties.get("ExistingSubnetIds", "")
-        given = subnets.split(",") if isinstance(subnets, str) else subnets
-        values: dict[str, Any] = {
-            field: properties[name] for field, name in _TEXTS.items() if name in properties
-        }
-        values |= {
-            field: int(properties[name]) for field, name in _NUMBERS.items() if properties.get(name)
-        }
-        return cls(
-            stack_name=properties["StackName"],
-            existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
-            prefix_delegation=properties.get("PrefixDelegation") == "true",
-            host_network=properties.get("HostNetwork") == "true",
-            is_observed=properties.get("Observability") != "false",
-            **values,
-        )
-
-    @property
-    def node_groups(self) -> int:
-        """Node groups of an arm: as few as hold its nodes by EKS's default quota."""
-        return self.given_node_groups or math.ceil(self.node_count / DEFAULT_NODES_PER_GROUP)
-
-    @property
-    def load_type(self) -> str:
-        """The instance type of the load nodes, if it is not that of the arms; empty otherwise."""
-        if not self.load_node_count or self.load_instance_type == self.instance_type:
-            return ""
-        return self.load_instance_type
-
-    @property
-    def cni(self) -> Cni:
-        """How the VPC CNI of a new cluster gives pods their addresses."""
-        return Cni(self.prefix_delegation, self.ena_express != "none")
-
-    @property
-    def reservations(self) -> dict[str, str]:
-        """The capacity reservations that are given, by parameter."""
-        named = {
-            "TreatmentCapacityReservationId": self.treatment_reservation,
-            "BaselineCapacityReservationId": self.baseline_reservation,
-        }
-        return {parameter: id_ for parameter, id_ in named.items() if id_}
-
-
-@dataclass(frozen=True)
-class Zones:
-    """The nodes' zone and the second zone that EKS requires; names like us-east-1a, or empty."""
-
-    first: str = ""
-    other: str = ""
-
-    @classmethod
-    def from_text(cls, text: str) -> Zones:
-        """Read `str(zones)`; any other text gives no zones."""
-        first, comma, other = text.partition(",")
-        return cls(first, other) if comma and first and other else cls()
-
-    def __str__(self) -> str:
-        return f"{self.first},{self.other}"
 
 
 @dataclass(frozen=True)
@@ -263,10 +105,10 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     """
     zones, faults = _choose_zones(request, facts, earlier)
     faults = [
-        *_name_faults(request),
-        *_image_faults(request),
+        *name_faults(request),
+        *image_faults(request),
         *_public_image_faults(request),
-        *_alarm_faults(request),
+        *alarm_faults(request),
         *faults,
     ]
     if facts.instance_type is None:
@@ -294,7 +136,7 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     return zones, faults
 
 
-def _image_faults(request: Request) -> Iterator[Fault]:
+def image_faults(request: Request) -> Iterator[Fault]:
     """The fault of an image that can change, in the nodes' own network.
 
     A pod there can get the credentials of the node's role from the instance's metadata.
@@ -318,7 +160,7 @@ def _public_image_faults(request: Request) -> Iterator[Fault]:
         )
 
 
-def _alarm_faults(request: Request) -> Iterator[Fault]:
+def alarm_faults(request: Request) -> Iterator[Fault]:
     if request.alarm_recipient and not request.is_observed:
         yield Fault(
             f"AlarmRecipient {request.alarm_recipient}",
@@ -327,7 +169,7 @@ def _alarm_faults(request: Request) -> Iterator[Fault]:
         )
 
 
-def _name_faults(request: Request) -> Iterator[Fault]:
+def name_faults(request: Request) -> Iterator[Fault]:
     length = len(request.stack_name)
     if length > STACK_NAME_CHARACTERS:
         yield Fault(
@@ -754,153 +596,3 @@ def _network(cidr: str) -> Network | None:
 def _are_different_private_ranges(one: Network, two: Network) -> bool:
     homes = [[r for r in _PRIVATE_RANGES if network.overlaps(r)] for network in (one, two)]
     return all(homes) and homes[0] != homes[1]
-
-
-# -- a cluster that exists
-
-
-def check_existing_cluster(
-    request: Request, cluster: Json | None, subnets: Mapping[str, Json]
-) -> list[Fault]:
-    """Check an existing cluster that the stack is to use.
-
-    Args:
-        request: the stack's parameters.
-        cluster: DescribeCluster's cluster, or None when no cluster has that name.
-        subnets: entries of DescribeSubnets by id, for the subnets that exist.
-    """
-    name = request.existing_cluster_name
-    where = f"ExistingClusterName {name}"
-    if cluster is None:
-        fault = Fault(where, "this Region has no such cluster", "check the name and the Region")
-        return [*_name_faults(request), fault, *_selection_faults(request)]
-    faults = [
-        *_name_faults(request),
-        *_image_faults(request),
-        *_alarm_faults(request),
-        *_selection_faults(request),
-        *_demand_faults(request),
-    ]
-    if cluster["status"] != "ACTIVE":
-        faults.append(
-            Fault(where, f"the cluster is {cluster['status']}", "wait until it is ACTIVE")
-        )
-    mode = cluster.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
-    if mode not in ("API", "API_AND_CONFIG_MAP"):
-        faults.append(
-            Fault(
-                where,
-                f"its authentication mode is {mode}, which knows no access entries",
-                f"run aws eks update-cluster-config --name {name}"
-                " --access-config authenticationMode=API_AND_CONFIG_MAP",
-            )
-        )
-    if is_ipv6(cluster):
-        faults += _ipv6_faults(request)
-    network = cluster["resourcesVpcConfig"]
-    if request.existing_subnet_ids:
-        faults += _private_endpoint_faults(request, network, subnets)
-    else:
-        faults += _public_endpoint_faults(network)
-    return faults
-
-
-def _ipv6_faults(request: Request) -> Iterator[Fault]:
-    """The tests of the first run that a cluster of IPv6 cannot have. The run checks the rest."""
-    with contextlib.suppress(ValueError):
-        for fault in ipv6_faults(json.loads(request.run_on_create)):
-            yield Fault(f"RunOnCreate {fault.path}", fault.problem, fault.remedy)
-
-
-def _selection_faults(request: Request) -> Iterator[Fault]:
-    """The faults of what selects the nodes. Only the cluster knows if the arms share a node."""
-    selectors = {
-        "TreatmentSelector": request.treatment_selector,
-        "BaselineSelector": request.baseline_selector,
-    }
-    if request.load_selector:
-        selectors["LoadNodeSelector"] = request.load_selector
-    read: dict[Selector, str] = {}
-    for parameter, text in selectors.items():
-        try:
-            selector = Selector.parse(text)
-        except Unparsable as error:
-            yield Fault(f"{parameter} {text}", error.problem, error.remedy)
-            continue
-        if (other := read.setdefault(selector, parameter)) != parameter:
-            yield Fault(
-                f"{parameter} {text}",
-                f"it selects the same nodes as {other}",
-                "select other nodes with one of them",
-            )
-    try:
-        parse_tolerations(request.tolerations)
-    except Unparsable as error:
-        yield Fault(f"Tolerations {request.tolerations}", error.problem, error.remedy)
-
-
-def _demand_faults(request: Request) -> Iterator[Fault]:
-    """The faults of the nodes that a run asks the cluster's autoscaler for."""
-    nodes, load = request.on_demand_node_count, request.load_node_count
-    if 0 < nodes < LEAST_NODES:
-        yield Fault(
-            f"OnDemandNodeCount {nodes}",
-            f"a pair needs {LEAST_NODES} nodes of an arm",
-            f"set it to 0, or to {LEAST_NODES} or more",
-        )
-    if load and not request.load_selector:
-        yield Fault(
-            f"LoadNodeCount {load}",
-            "no label says which nodes of the cluster are load nodes",
-            "set LoadNodeSelector, or LoadNodeCount to 0",
-        )
-    if nodes and request.load_selector and not load:
-        yield Fault(
-            f"OnDemandNodeCount {nodes}",
-            "a run would ask for 0 nodes that LoadNodeSelector selects",
-            "set LoadNodeCount to 1 or more",
-        )
-
-
-def _public_endpoint_faults(network: Json) -> Iterator[Fault]:
-    remedy = (
-        "name private subnets of the cluster's VPC that reach the AWS APIs, through a NAT gateway"
-        " or VPC endpoints"
-    )
-    if not network.get("endpointPublicAccess"):
-        yield Fault("ExistingSubnetIds", "the cluster's endpoint is not public", remedy)
-    elif "0.0.0.0/0" not in network.get("publicAccessCidrs", ["0.0.0.0/0"]):
-        yield Fault(
-            "ExistingSubnetIds",
-            f"only {listed(network['publicAccessCidrs'])} may reach the cluster's endpoint, and"
-            " functions outside a VPC have no fixed addresses",
-            remedy,
-        )
-
-
-def _private_endpoint_faults(
-    request: Request, network: Json, subnets: Mapping[str, Json]
-) -> Iterator[Fault]:
-    if not network.get("endpointPrivateAccess"):
-        yield Fault(
-            "ExistingSubnetIds",
-            "the cluster's endpoint cannot be reached from its VPC",
-            "leave it empty, or turn on the cluster's private endpoint",
-        )
-    for id_ in request.existing_subnet_ids:
-        where, found = f"ExistingSubnetIds {id_}", subnets.get(id_)
-        if found is None:
-            yield Fault(where, "this Region has no such subnet", "check the id and the Region")
-        elif found["VpcId"] != network["vpcId"]:
-            yield Fault(
-                where,
-                f"it is in {found['VpcId']} and the cluster in {network['vpcId']}",
-                "name subnets of the cluster's VPC",
-            )
-        elif found["AvailableIpAddressCount"] < FUNCTION_ADDRESSES:
-            yield Fault(
-                where,
-                f"{found['AvailableIpAddressCount']} of its addresses are free and the functions'"
-                f" network interfaces may need {FUNCTION_ADDRESSES}",
-                "name a subnet with more",
-            )

@@ -11,7 +11,7 @@ from typing import Any
 
 from rackrate.errors import Fault
 from rackrate.plan.capacity import SPREAD_INSTANCES
-from rackrate.stack.preflight import Request, Zones
+from rackrate.stack.request import Request, Zones
 
 Properties = Mapping[str, Any]
 

@@ -14,17 +14,11 @@ from rackrate import registry
 from rackrate.aws import is_ipv6
 from rackrate.errors import Fault
 from rackrate.stack.custom_resource import Answer
+from rackrate.stack.existing_cluster import check_existing_cluster
 from rackrate.stack.patience import Patience
-from rackrate.stack.preflight import (
-    Facts,
-    PreflightFailed,
-    Request,
-    Zones,
-    check_existing_cluster,
-    check_new_cluster,
-    max_pods,
-)
+from rackrate.stack.preflight import Facts, PreflightFailed, check_new_cluster, max_pods
 from rackrate.stack.quotas import Quotas, Use, build_faults, free_plan_faults
+from rackrate.stack.request import Request, Zones
 from rackrate.stack.updates import (
     NESTED_STACKS,
     changes_cluster,
@@ -79,7 +73,7 @@ def serve_request(
     """Handle CloudFormation's request.
 
     Args:
-        event: CloudFormation's request, with the properties in template.yaml.
+        event: CloudFormation's request, with the properties of the two root templates.
         ec2: a boto3 client.
         eks: a boto3 client.
         quotas: a boto3 client of Service Quotas.
@@ -100,12 +94,7 @@ def serve_request(
     request = Request.from_properties(properties)
     earlier = Zones.from_text(event.get("PhysicalResourceId", ""))
     if old and patience.ask(lambda: _is_rolled_back(event["StackId"], cloudformation)):
-        # These properties were accepted before. A refusal would leave the stack half-way.
-        if not request.existing_cluster_name:
-            before = patience.ask(lambda: _facts(request, old, ec2))
-            cluster = patience.ask(lambda: _described(request.cluster_name, eks))
-            return _answer(request, earlier, (), before, cluster)
-        return patience.ask(lambda: _of_existing(_described(request.existing_cluster_name, eks)))
+        return patience.ask(lambda: _answer_again(request, earlier, old, ec2=ec2, eks=eks))
     if is_of_earlier_release(old):
         old = patience.ask(lambda: _with_nested_parameters(event["StackId"], old, cloudformation))
     changed = update_faults(old, properties, earlier) if old else []
@@ -128,6 +117,19 @@ def serve_request(
         raise PreflightFailed([*changed, *faults])
     cluster = patience.ask(lambda: _described(request.cluster_name, eks))
     return _answer(request, zones, looked.warnings, facts, cluster)
+
+
+def _answer_again(
+    request: Request, zones: Zones, old: Mapping[str, Any], *, ec2: Any, eks: Any
+) -> Answer:
+    """Answer without checks: these properties were accepted before.
+
+    A refusal would leave the stack half-way.
+    """
+    if request.existing_cluster_name:
+        return _of_existing(_described(request.existing_cluster_name, eks))
+    facts, cluster = _facts(request, old, ec2), _described(request.cluster_name, eks)
+    return _answer(request, zones, (), facts, cluster)
 
 
 def _answer(

@@ -12,7 +12,8 @@ from lab.aws.cloudformation.template import apply_transforms, parse_template
 ROOT = Path(__file__).parents[3]
 
 
-TEMPLATES = [ROOT / "template.yaml", *sorted((ROOT / "templates").glob("*.yaml"))]
+ROOTS = [ROOT / "template.yaml", ROOT / "existing-cluster.yaml"]
+TEMPLATES = [*ROOTS, *sorted((ROOT / "templates").glob("*.yaml"))]
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)

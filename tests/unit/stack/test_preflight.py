@@ -21,18 +21,17 @@ from lab.aws.moto_patches import CAPACITY_RESERVATIONS, PLACEMENT_GROUPS, QUOTAS
 from rackrate.plan import capacity
 from rackrate.plan.capacity import addresses_per_node
 from rackrate.settings import Cni
+from rackrate.stack.existing_cluster import check_existing_cluster
 from rackrate.stack.patience import Patience
 from rackrate.stack.preflight import (
     LEAST_PODS,
     STACK_NAME_CHARACTERS,
     Facts,
     PreflightFailed,
-    Request,
-    Zones,
-    check_existing_cluster,
     check_new_cluster,
     pods_that_fit,
 )
+from rackrate.stack.request import Request, Zones
 from rackrate.stages import preflight as stage
 from tests.lab_aws.region import group_of_another_account
 from tests.templates.cloudformation import ROOT, load

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.stack.preflight import Zones
+from rackrate.stack.request import Zones
 from rackrate.stack.updates import replaces_node_groups, update_faults
 from tests.unit.stack.test_preflight import PROPERTIES
 

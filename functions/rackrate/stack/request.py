@@ -1,0 +1,159 @@
+"""The parameters of a stack, and the zones that are chosen for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackrate.settings import Cni
+from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
+
+#: The properties by the fields of `Request`.
+_TEXTS = {
+    "existing_cluster_name": "ExistingClusterName",
+    "treatment_selector": "TreatmentSelector",
+    "baseline_selector": "BaselineSelector",
+    "load_selector": "LoadNodeSelector",
+    "tolerations": "Tolerations",
+    "cluster_name": "ClusterName",
+    "instance_type": "InstanceType",
+    "ami_type": "AmiType",
+    "load_instance_type": "LoadInstanceType",
+    "strategy": "TreatmentStrategy",
+    "existing_group": "ExistingPlacementGroup",
+    "ena_express": "EnaExpress",
+    "bandwidth_weighting": "BandwidthWeighting",
+    "treatment_reservation": "TreatmentCapacityReservationId",
+    "baseline_reservation": "BaselineCapacityReservationId",
+    "zone": "AvailabilityZone",
+    "baseline_zones": "BaselineZones",
+    "vpc_cidr": "VpcCidr",
+    "secondary_cidr": "SecondaryCidr",
+    "egress": "Egress",
+    "tool_image": "ToolImage",
+    "run_on_create": "RunOnCreate",
+    "encryption_key": "EncryptionKey",
+    "alarm_recipient": "AlarmRecipient",
+}
+_NUMBERS = {
+    "on_demand_node_count": "OnDemandNodeCount",
+    "node_count": "NodeCount",
+    "load_node_count": "LoadNodeCount",
+    "partition_count": "PartitionCount",
+    "max_pods": "MaxPods",
+    "given_node_groups": "NodeGroupsPerArm",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """The stack's parameters as the custom resource receives them; see the two root templates.
+
+    A parameter that only the other template has keeps the value below.
+    """
+
+    stack_name: str
+    existing_cluster_name: str = ""
+    existing_subnet_ids: tuple[str, ...] = ()
+    treatment_selector: str = ""
+    baseline_selector: str = ""
+    load_selector: str = ""
+    tolerations: str = ""
+    on_demand_node_count: int = 0
+    cluster_name: str = ""
+    instance_type: str = ""
+    ami_type: str = ""
+    node_count: int = 0
+    load_node_count: int = 0
+    load_instance_type: str = ""
+    strategy: str = "none"
+    partition_count: int = 1
+    existing_group: str = ""
+    ena_express: str = "none"
+    bandwidth_weighting: str = "default"
+    max_pods: int | None = None
+    prefix_delegation: bool = False
+    treatment_reservation: str = ""
+    baseline_reservation: str = ""
+    zone: str = ""
+    baseline_zones: str = "one"
+    vpc_cidr: str = ""
+    secondary_cidr: str = ""
+    egress: str = ""
+    host_network: bool = False
+    tool_image: str = ""
+    run_on_create: str = ""
+    encryption_key: str = "aws"
+    alarm_recipient: str = ""
+    is_observed: bool = True
+    #: Node groups of an arm, of a stack that goes back to a release in which they were a parameter.
+    given_node_groups: int = 0
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any]) -> Request:
+        """Read the resource's properties, which CloudFormation passes as text.
+
+        Raises:
+            KeyError: the stack's name is missing.
+        """
+        subnets = properties.get("ExistingSubnetIds", "")
+        given = subnets.split(",") if isinstance(subnets, str) else subnets
+        values: dict[str, Any] = {
+            field: properties[name] for field, name in _TEXTS.items() if name in properties
+        }
+        values |= {
+            field: int(properties[name]) for field, name in _NUMBERS.items() if properties.get(name)
+        }
+        return cls(
+            stack_name=properties["StackName"],
+            existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
+            prefix_delegation=properties.get("PrefixDelegation") == "true",
+            host_network=properties.get("HostNetwork") == "true",
+            is_observed=properties.get("Observability") != "false",
+            **values,
+        )
+
+    @property
+    def node_groups(self) -> int:
+        """Node groups of an arm: as few as hold its nodes by EKS's default quota."""
+        return self.given_node_groups or math.ceil(self.node_count / DEFAULT_NODES_PER_GROUP)
+
+    @property
+    def load_type(self) -> str:
+        """The instance type of the load nodes, if it is not that of the arms; empty otherwise."""
+        if not self.load_node_count or self.load_instance_type == self.instance_type:
+            return ""
+        return self.load_instance_type
+
+    @property
+    def cni(self) -> Cni:
+        """How the VPC CNI of a new cluster gives pods their addresses."""
+        return Cni(self.prefix_delegation, self.ena_express != "none")
+
+    @property
+    def reservations(self) -> dict[str, str]:
+        """The capacity reservations that are given, by parameter."""
+        named = {
+            "TreatmentCapacityReservationId": self.treatment_reservation,
+            "BaselineCapacityReservationId": self.baseline_reservation,
+        }
+        return {parameter: id_ for parameter, id_ in named.items() if id_}
+
+
+@dataclass(frozen=True)
+class Zones:
+    """The nodes' zone and the second zone that EKS requires; names like us-east-1a, or empty."""
+
+    first: str = ""
+    other: str = ""
+
+    @classmethod
+    def from_text(cls, text: str) -> Zones:
+        """Read `str(zones)`; any other text gives no zones."""
+        first, comma, other = text.partition(",")
+        return cls(first, other) if comma and first and other else cls()
+
+    def __str__(self) -> str:
+        return f"{self.first},{self.other}"
