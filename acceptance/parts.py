@@ -15,12 +15,13 @@ from rackrate_cli.errors import Refusal
 
 from acceptance.script import REPOSITORY, Script
 from rackrate.measure.releases import Images, releases
+from rackrate_text.words import listed
 
 #: Each kind of update of docs/updates.yaml by a parameter whose entry needs no other one.
 UPDATES = {
     "kept": "LogRetentionDays",
     "refused": "VpcCidr",
-    "replaced": "Namespace",
+    "replaced": "TreatmentStrategy",
     "nodes": "VolumeSize",
 }
 #: The checks of the doctor that settle an assumption of docs/aws-checks.md.
@@ -276,13 +277,13 @@ def updates(script: Script) -> None:
         }
         script.check(
             f"{parameter}: the documented resources are replaced, and no others",
-            replaced == set(entry.get("replaces") or ()),
+            replaced == {path for path in entry.get("replaces") or () if "/" not in path},
             sorted(replaced),
         )
-        stayed = before & set(script.instances())
+        stayed, arms = before & set(script.instances()), entry.get("nodes") or ()
         script.check(
-            f"{parameter}: nodes are {'replaced' if outcome == 'nodes' else 'kept'}",
-            stayed == (set() if outcome == "nodes" else before),
+            f"{parameter}: the nodes of {listed(arms) or 'no arm'} are replaced",
+            len(stayed) == len(before) * (2 - len(arms)) // 2,
             f"{len(stayed)} of {len(before)} stayed",
         )
 
@@ -302,7 +303,9 @@ def launch(script: Script) -> None:
         Strategy="cluster",
         TagSpecifications=[{"ResourceType": "placement-group", "Tags": tags}],
     )
-    script.must_deploy(ExistingPlacementGroup=group, IdleScaleToZero="true")
+    script.must_deploy(
+        TreatmentStrategy="cluster", ExistingPlacementGroup=group, IdleScaleToZero="true"
+    )
     script.rackrate("run", "--name", "acceptance-rest", *_of_plan(script))
     script.wait(lambda: _group_is_gone(script), "the group's last node", minutes=20)
     shown = script.rackrate("run", "--name", "acceptance-launch", *_of_plan(script), code=1)
