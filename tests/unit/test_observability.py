@@ -9,7 +9,7 @@ import re
 import pytest
 
 from rackrate.stack.preflight import STACK_NAME_CHARACTERS
-from tests.templates.cloudformation import ROOT, load, walk
+from tests.templates.cloudformation import ROOT, load, resolver, walk
 
 TEMPLATE = load(ROOT / "templates" / "observability.yaml")
 RESOURCES = TEMPLATE["Resources"]
@@ -193,6 +193,22 @@ def test_alarms_go_to_the_topics_that_were_asked_for():
             ["HasTopic", {"Ref": "AlarmRecipient"}],
             ["HasEmail", {"Ref": "Topic"}],
         ]
+
+
+@pytest.mark.parametrize(
+    ("recipient", "conditions"),
+    [
+        ("", set()),
+        ("me@example.com", {"HasSubscribers", "HasEmail", "NeedsKey"}),
+        ("arn:aws:sns:us-east-1:123456789012:pager", {"HasSubscribers", "HasTopic"}),
+    ],
+)
+def test_a_recipient_is_a_topic_or_an_address(recipient, conditions):
+    known = resolver(
+        TEMPLATE, {**dict.fromkeys(TEMPLATE["Parameters"], ""), "AlarmRecipient": recipient}
+    )
+    known.evaluate_conditions()
+    assert {name for name, is_true in known.conditions.items() if is_true} == conditions
 
 
 def test_the_topic_is_encrypted_and_only_alarms_of_this_account_may_publish():

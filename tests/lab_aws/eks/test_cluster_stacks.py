@@ -180,25 +180,24 @@ def network_of(lab: Lab) -> dict[str, str]:
 
 
 def cluster_stack(
-    lab: Lab, network: dict[str, str], cluster_name: str, ena_express: str = "none"
+    lab: Lab,
+    network: dict[str, str],
+    cluster_name: str,
+    ena_express: str = "none",
+    access: str = "0.0.0.0/0",
 ) -> dict:
     """A stack of our own template of a cluster, in a network of another stack."""
     given = {
         "ClusterName": cluster_name,
         "KubernetesVersion": "1.36",
-        "AuthenticationMode": "API",
-        "PublicEndpoint": "true",
-        "PublicAccessCidrs": "0.0.0.0/0",
-        "ControlPlaneLogs": "all",
+        "PublicAccessCidrs": access,
         "LogRetentionDays": "7",
         "EncryptSecrets": "false",
         "KeyArn": "",
         "VpcId": network["Vpc"],
         "SubnetIds": network["Subnets"],
-        "VpcCniVersion": "",
         "PrefixDelegation": "false",
         "EnaExpress": ena_express,
-        "KubeProxyVersion": "",
         "KubeProxyMode": "iptables",
         "PermissionsBoundaryArn": "",
     }
@@ -206,6 +205,24 @@ def cluster_stack(
         CLUSTER_TEMPLATE.read_text(),
         Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
     )
+
+
+@pytest.mark.parametrize(
+    ("access", "is_public", "ranges"),
+    [
+        ("", False, ["0.0.0.0/0"]),
+        ("54.239.0.0/17,52.94.0.0/22", True, ["54.239.0.0/17", "52.94.0.0/22"]),
+    ],
+)
+def test_the_kubernetes_api_is_public_for_the_ranges_that_are_named_or_private(
+    lab: Lab, access: str, is_public: bool, ranges: list[str]
+) -> None:
+    name = f"api-{is_public}".lower()
+    stack = cluster_stack(lab, network_of(lab), name, access=access)
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    found = lab.client("eks").describe_cluster(name=name)["cluster"]["resourcesVpcConfig"]
+    assert found["endpointPrivateAccess"] is True
+    assert (found["endpointPublicAccess"], found["publicAccessCidrs"]) == (is_public, ranges)
 
 
 def log_group(lab: Lab, cluster_name: str) -> dict:

@@ -717,27 +717,17 @@ def test_the_last_node_stays_while_the_budget_of_coredns_holds_its_pod(dns_clust
     assert dns_cluster.nodes(second) == []
 
 
-@pytest.mark.parametrize("scales", ["true", "false"])
-def test_the_stacks_own_nodes_go_to_zero_without_waiting_for_coredns(
-    dns_cluster: Setup, scales: str
-) -> None:
+def test_the_stacks_own_nodes_go_to_zero_without_waiting_for_coredns(dns_cluster: Setup) -> None:
     group = dns_cluster.node_group(desired=2)
-    parameters = {
-        "ClusterName": dns_cluster.name,
-        "CoreDnsVersion": "",
-        "CoreDnsAutoscaling": scales,
-    }
     made = dns_cluster.lab.stack(
         (ROOT / "templates" / "addons.yaml").read_text("utf-8"),
-        Parameters=[
-            {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
-        ],
+        Parameters=[{"ParameterKey": "ClusterName", "ParameterValue": dns_cluster.name}],
     )
     assert made["StackStatus"] == "CREATE_COMPLETE"
     addon = {"clusterName": dns_cluster.name, "addonName": "coredns"}
     described = dns_cluster.eks.describe_addon(**addon)["addon"]
     values = json.loads(described.get("configurationValues") or "{}")
-    assert ("autoScaling" in values) == (scales == "true")
+    assert values["autoScaling"]["enabled"] is True
     asleep, update = dns_cluster.scale(group, 0)
     assert (asleep["status"], update["status"]) == ("ACTIVE", "Successful")
 
