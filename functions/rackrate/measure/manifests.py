@@ -266,93 +266,106 @@ def client_labels(run_id: str, item: BlockItem, attempt: int) -> dict[str, str]:
     }
 
 
-def client(
-    *,
-    run_id: str,
-    owner_uid: str,
-    item: BlockItem,
-    pair: Pair,
-    node: str,
-    tests: Sequence[TestBase],
-    attempt: int,
-    server_address: str,
-    image: str,
-    tolerations: Sequence[Toleration] = (),
-    members: Sequence[str] = (),
-    starts: Mapping[str, int] | None = None,
-    waiting_seconds: float = 0.0,
-) -> Json:
-    """A pod that runs tests one after the other against one server, or is a workload's load.
+@dataclass(frozen=True)
+class Clients:
+    """What the client pods of one attempt at an item have in common.
 
-    All tests but the last are init containers, which Kubernetes runs in order. The last test is the
-    main container, which saves the start of one more container.
-
-    Args:
+    Attributes:
         run_id: the run.
-        owner_uid: the UID of its owner object.
         item: the item of the schedule.
-        pair: the places of the two nodes.
-        node: the name of the node in the client's place.
-        tests: the tests to run, in order.
         attempt: 1, or more for a repetition.
-        server_address: IP address of the server's pod.
         image: the tools' image.
-        tolerations: the taints that it tolerates.
-        members: the IP addresses of the members of the item's workload, in their order.
-        starts: when its tests start, in seconds since 1970, by test; at once if nothing is agreed.
-        waiting_seconds: how long it waits for them at most.
+        tolerations: the taints that they tolerate.
+        starts: when their tests start, in seconds since 1970, by test; empty: at once.
+        waiting_seconds: how long they wait for them at most.
     """
-    workload = item.workload
-    starts = {test.name: starts[test.name] for test in tests} if starts else {}
-    where = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
-    name = f"{owner_name(run_id)}-{item.block}-{item.round}-{where}-{attempt}"
-    containers = (
-        [
-            container(test.name, waiting(test.argv(server_address), starts.get(test.name)), image)
-            for test in tests
-        ]
-        if workload is None
-        else _of_load(workload, item.phase, members, image, number=int(short_hash(name), 16))
-    )
-    sysctls: dict[str, str] = {}
-    for test in tests:
-        sysctls.update(test.sysctls)
-    spec = pod_spec(pair.client_network, tolerations, sysctls)
-    given = {} if workload is None else dict(workload.load_files)
-    if given:
-        spec["volumes"] += [_files_of_load(given)]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "labels": {**client_labels(run_id, item, attempt), ARM: pair.arm},
-            "annotations": {
-                **HOLD,
-                MAIN: containers[-1]["name"],
-                CLIENT_NODE: pair.client,
-                SERVER_NODE: pair.server,
-                **({STARTS: json.dumps(starts)} if starts else {}),
-                **{f"{FILE}-{file}": content for file, content in given.items()},
+
+    run_id: str
+    item: BlockItem
+    attempt: int
+    image: str
+    tolerations: Sequence[Toleration]
+    starts: Mapping[str, int]
+    waiting_seconds: float
+
+    def pod(
+        self,
+        pair: Pair,
+        tests: Sequence[TestBase],
+        *,
+        owner_uid: str,
+        node: str,
+        server_address: str,
+        members: Sequence[str],
+    ) -> Json:
+        """A pod that runs tests one after the other against one server, or is a workload's load.
+
+        All tests but the last are init containers, which Kubernetes runs in order. The last test is
+        the main container, which saves the start of one more container.
+
+        Args:
+            pair: the places of the two nodes.
+            tests: the tests to run, in order.
+            owner_uid: the UID of the run's owner object.
+            node: the name of the node in the client's place.
+            server_address: IP address of the server's pod.
+            members: the IP addresses of the members of the item's workload, in their order.
+        """
+        run_id, item, attempt = self.run_id, self.item, self.attempt
+        workload, image = item.workload, self.image
+        starts = {test.name: self.starts[test.name] for test in tests} if self.starts else {}
+        where = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
+        name = f"{owner_name(run_id)}-{item.block}-{item.round}-{where}-{attempt}"
+        containers = (
+            [
+                container(
+                    test.name, waiting(test.argv(server_address), starts.get(test.name)), image
+                )
+                for test in tests
+            ]
+            if workload is None
+            else _of_load(workload, item.phase, members, image, number=int(short_hash(name), 16))
+        )
+        sysctls: dict[str, str] = {}
+        for test in tests:
+            sysctls.update(test.sysctls)
+        spec = pod_spec(pair.client_network, self.tolerations, sysctls)
+        given = {} if workload is None else dict(workload.load_files)
+        if given:
+            spec["volumes"] += [_files_of_load(given)]
+        deadline = active_deadline_seconds(tests, item.phase, self.waiting_seconds)
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "labels": {**client_labels(run_id, item, attempt), ARM: pair.arm},
+                "annotations": {
+                    **HOLD,
+                    MAIN: containers[-1]["name"],
+                    CLIENT_NODE: pair.client,
+                    SERVER_NODE: pair.server,
+                    **({STARTS: json.dumps(starts)} if starts else {}),
+                    **{f"{FILE}-{file}": content for file, content in given.items()},
+                },
+                "ownerReferences": owned_by(run_id, owner_uid),
             },
-            "ownerReferences": owned_by(run_id, owner_uid),
-        },
-        "spec": {
-            **spec,
-            # In the network of a node, `ClusterFirst` would be the node's own DNS.
-            **(
-                {"dnsPolicy": "ClusterFirstWithHostNet"}
-                if any(test.uses_cluster_dns for test in tests)
-                else {}
-            ),
-            # The plan chose the node, so the pod skips the scheduler.
-            "nodeName": node,
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": active_deadline_seconds(tests, item.phase, waiting_seconds),
-            "initContainers": containers[:-1],
-            "containers": containers[-1:],
-        },
-    }
+            "spec": {
+                **spec,
+                # In the network of a node, `ClusterFirst` would be the node's own DNS.
+                **(
+                    {"dnsPolicy": "ClusterFirstWithHostNet"}
+                    if any(test.uses_cluster_dns for test in tests)
+                    else {}
+                ),
+                # The plan chose the node, so the pod skips the scheduler.
+                "nodeName": node,
+                "restartPolicy": "Never",
+                "activeDeadlineSeconds": deadline,
+                "initContainers": containers[:-1],
+                "containers": containers[-1:],
+            },
+        }
 
 
 #: The end of the name of the container that removes what a workload's measurement left.

@@ -7,8 +7,9 @@ verdict can be had any more, the run gives up: it records why, and starts nothin
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rackrate.document import Document, Json
@@ -50,7 +51,7 @@ from rackrate.plan.repetitions import (
     partners,
 )
 from rackrate.resources import Resources
-from rackrate.stages.await_servers import WAIT_SECONDS, present_servers
+from rackrate.stages.await_servers import WAIT_SECONDS, Servers, present_servers
 from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.collect import write_down
 from rackrate.stages.take_lease import keep_lease
@@ -109,7 +110,8 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
 
 
 def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) -> Launched:
-    settings, cluster, store = resources.settings, resources.cluster, resources.store
+    """Choose the trials to measure now, and start their pods if the run goes on and can."""
+    store = resources.store
     run = store.runs.update(run_id)
     over = None
     if run is not None and (over := run.gave_up) is None:
@@ -119,13 +121,13 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     chosen = _choose(run_id, item, store)
     if chosen is None:
         return nothing
-    target, attempt, wanted = chosen
+    target = chosen.item
     waits = waiting_seconds(target.tests, len(target.pairs)) if target.is_together else 0.0
     deadline = manifests.active_deadline_seconds(target.tests, target.phase, waits)
     patience = deadline + PATIENCE_SECONDS
     keep_lease(run, store, seconds=patience)
     planned = store.runs.plan(run_id)
-    needed = _tests_of(target, wanted).keys()
+    needed = _tests_of(target, chosen.trials).keys()
     again = not isinstance(item, BlockItem)
     servers = present_servers(run_id, run, planned, needed, target.block, resources, again=again)
     if servers.wait_seconds:
@@ -135,78 +137,135 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
         return nothing.model_copy(update={"ready": False, "wait_seconds": WAIT_SECONDS})
     # Not before, because each question would hide what is waited for.
     run = _announce(run_id, item, target, store)
-    addresses, nodes = servers.addresses, servers.by_place
+    launch = _Launch(run_id, run, chosen, planned, servers, workload, waits, resources)
+    launched = launch.start(nothing, patience)
+    return launched.model_copy(update={"repeated": target}) if again and launched.pods else launched
 
-    def obstacles_of(pairs: Iterable[Pair]) -> dict[Pair, Obstacle | None]:
+
+@dataclass(frozen=True)
+class _Launch:
+    """The launch of an item whose servers are ready.
+
+    Attributes:
+        run_id: the run.
+        run: its item in the table; None if its start was not recorded.
+        chosen: the trials to measure now.
+        planned: the run's plan.
+        servers: the servers.
+        workload: the item's workload.
+        waiting_seconds: how long its pods wait for agreed starts at most.
+        resources: the stack's resources.
+    """
+
+    run_id: str
+    run: RunRecord | None
+    chosen: Repetition
+    planned: PlannedRun
+    servers: Servers
+    workload: _Workload
+    waiting_seconds: float
+    resources: Resources
+
+    def start(self, nothing: Launched, patience: int) -> Launched:
+        """Start the pods of the pairs that can be measured now, and write down the others.
+
+        Args:
+            nothing: what to return if no pod is started.
+            patience: how long the pods may take, in seconds.
+        """
+        store, (target, attempt, trials) = self.resources.store, self.chosen
+        obstacles = self._obstacles(_tests_of(target, trials))
+        left_out = {pair: each for pair, each in obstacles.items() if each is not None}
+        reasons = _reasons(trials, left_out)
+        if reasons and attempt > 1:
+            reasons |= _without_partners(self.run_id, target, trials, reasons, store)
+        tests_of = _tests_of(target, [key for key in trials if key not in reasons])
+        starts = _starts(target, tests_of)
+        refused = self._create(tests_of, starts)
+        if self.run and _waits_for_quota(self.run, [*refused.values()], len(tests_of), store):
+            return nothing.model_copy(update={"ready": False, "wait_seconds": QUOTA_WAIT_SECONDS})
+        reasons |= _reasons(trials, refused)
+        if reasons:
+            write_down(self.run_id, target, attempt, reasons, self.planned, store)
+        started = [tests for pair, tests in tests_of.items() if pair not in refused]
+        over = self._end_if_hopeless(bool(left_out), [*refused.values()], len(started))
+        if not started:
+            return nothing.model_copy(update={"gave_up": over})
+        longest = max(traffic_seconds(tests, target.phase) for tests in started)
+        if starts:
+            ends = (starts[test.name] + test.expected_seconds for each in started for test in each)
+            longest = max(ends) - time.time()
+        return Launched(
+            pods=len(started),
+            attempt=attempt,
+            wait_seconds=max(1, int(longest) - HEAD_START_SECONDS),
+            deadline=int(time.time()) + patience,
+            gave_up=over,
+        )
+
+    def _obstacles(self, pairs: Iterable[Pair]) -> dict[Pair, Obstacle | None]:
+        """What keeps each pair from being measured now, its workload included."""
         return {
-            pair: obstacle(pair, nodes, addresses[pair.server_network], servers.expected)
+            pair: self.workload.lost.get(pair.arm) or each
+            for pair, each in self._obstacles_of_nodes(pairs).items()
+        }
+
+    def _obstacles_of_nodes(self, pairs: Iterable[Pair]) -> dict[Pair, Obstacle | None]:
+        nodes, addresses = self.servers.by_place, self.servers.addresses
+        return {
+            pair: obstacle(pair, nodes, addresses[pair.server_network], self.servers.expected)
             for pair in pairs
         }
 
-    obstacles = obstacles_of(_tests_of(target, wanted))
-    obstacles |= {pair: workload.lost[pair.arm] for pair in obstacles if pair.arm in workload.lost}
-    left_out = {pair: each for pair, each in obstacles.items() if each is not None}
-    reasons = _reasons(wanted, left_out)
-    if reasons and attempt > 1:
-        reasons |= _without_partners(run_id, target, wanted, reasons, store)
-    tests_of = _tests_of(target, [key for key in wanted if key not in reasons])
-    starts = _starts(target, tests_of)
-    pods: list[tuple[Pair, str, Json]] = []
-    for pair, tests in tests_of.items():
-        pod = manifests.client(
-            run_id=run_id,
-            owner_uid=servers.owners[pair.client_network],
-            item=target,
-            pair=pair,
-            node=servers.node_at(pair.client),
-            tests=tests,
-            attempt=attempt,
-            server_address=servers.address_for(pair),
-            image=settings.tool_image,
-            tolerations=settings.tolerations,
-            members=workload.addresses.get(pair.arm, ()),
-            starts=starts,
-            waiting_seconds=waits,
+    def _create(
+        self, tests_of: Mapping[Pair, Sequence[TestBase]], starts: Mapping[str, int]
+    ) -> dict[Pair, Obstacle]:
+        """Create the pods. Returns why pods were refused, by pair."""
+        settings, cluster, servers = self.resources.settings, self.resources.cluster, self.servers
+        clients = manifests.Clients(
+            self.run_id,
+            self.chosen.item,
+            self.chosen.attempt,
+            settings.tool_image,
+            settings.tolerations,
+            starts,
+            self.waiting_seconds,
         )
-        pods.append((pair, pods_path(pair.client_network, settings), pod))
 
-    def create(made: tuple[Pair, str, Json]) -> tuple[Pair, Obstacle | None]:
-        pair, path, pod = made
-        try:
-            cluster.create(path, pod)
-        except AdmissionRefused as error:
-            # Without the pod's name, so that equal reasons are told once.
-            why = str(error).removeprefix(f'pods "{pod["metadata"]["name"]}" is forbidden: ')
-            return pair, Obstacle("AdmissionRefused", f"the client pod was refused: {why}")
-        return pair, None
+        def create(pair: Pair) -> Obstacle | None:
+            pod = clients.pod(
+                pair,
+                tests_of[pair],
+                owner_uid=servers.owners[pair.client_network],
+                node=servers.node_at(pair.client),
+                server_address=servers.address_for(pair),
+                members=self.workload.addresses.get(pair.arm, ()),
+            )
+            try:
+                cluster.create(pods_path(pair.client_network, settings), pod)
+            except AdmissionRefused as error:
+                # Without the pod's name, so that equal reasons are told once.
+                why = str(error).removeprefix(f'pods "{pod["metadata"]["name"]}" is forbidden: ')
+                return Obstacle("AdmissionRefused", f"the client pod was refused: {why}")
+            return None
 
-    with ThreadPoolExecutor(WORKERS) as pool:
-        refused = {pair: each for pair, each in pool.map(create, pods) if each is not None}
-    if run is not None and _waits_for_quota(run, [*refused.values()], len(pods), store):
-        return nothing.model_copy(update={"ready": False, "wait_seconds": QUOTA_WAIT_SECONDS})
-    reasons |= _reasons(wanted, refused)
-    if reasons:
-        write_down(run_id, target, attempt, reasons, planned, store)
-    started = [tests for pair, tests in tests_of.items() if pair not in refused]
-    if run is not None:
-        pairs = _all_pairs(run_id, target, store) if left_out or run.lost_arms else ()
-        over = _judge(run, planned, obstacles_of(pairs), store)
-        over = _refused(run, [*refused.values()], len(started), store) or over
-        over = _give_up(run_id, over, store)
-    if not started:
-        return nothing.model_copy(update={"gave_up": over})
-    longest = max(traffic_seconds(tests, target.phase) for tests in started)
-    if starts:
-        ends = (starts[test.name] + test.expected_seconds for tests in started for test in tests)
-        longest = max(ends) - time.time()
-    return Launched(
-        pods=len(started),
-        repeated=None if target is item else target,
-        attempt=attempt,
-        wait_seconds=max(1, int(longest) - HEAD_START_SECONDS),
-        deadline=int(time.time()) + patience,
-        gave_up=over,
-    )
+        with ThreadPoolExecutor(WORKERS) as pool:
+            outcomes = zip(tests_of, pool.map(create, tests_of), strict=True)
+            return {pair: each for pair, each in outcomes if each is not None}
+
+    def _end_if_hopeless(
+        self, are_left_out: bool, refused: Sequence[Obstacle], started: int
+    ) -> GaveUp | None:
+        """Record why the run measures no more, if no verdict can be had any more."""
+        run, store = self.run, self.resources.store
+        if run is None:
+            return None
+        pairs: Collection[Pair] = ()
+        if are_left_out or run.lost_arms:
+            pairs = _all_pairs(self.run_id, self.chosen.item, store)
+        over = _judge(run, self.planned, self._obstacles_of_nodes(pairs), store)
+        over = _refused(run, refused, started, store) or over
+        return _give_up(self.run_id, over, store)
 
 
 class _Workload(NamedTuple):

@@ -45,17 +45,23 @@ TOLERATED = parse_tolerations("dedicated=bench:NoSchedule")
 
 
 def client(tests=TESTS, run_id="run-1", attempt=1, **pair):
-    return manifests.client(
-        run_id=run_id,
-        owner_uid="uid-1",
-        item=ITEM,
-        pair=(chosen := PAIR.model_copy(update=pair)),
-        node=chosen.client,
-        tests=tests,
-        attempt=attempt,
-        server_address="10.0.0.9",
+    chosen = PAIR.model_copy(update=pair)
+    clients = manifests.Clients(
+        run_id,
+        ITEM,
+        attempt,
         image="tools:1",
         tolerations=TOLERATED,
+        starts={},
+        waiting_seconds=0.0,
+    )
+    return clients.pod(
+        chosen,
+        tests,
+        owner_uid="uid-1",
+        node=chosen.client,
+        server_address="10.0.0.9",
+        members=(),
     )
 
 
