@@ -252,12 +252,56 @@ class Servers(NamedTuple):
         """The name of the node in a place."""
         return _name_at(place, self.nodes)
 
+    def missing(self, pairs: Iterable[Pair]) -> set[str]:
+        """The places of pairs that have no server, or whose node is not there."""
+        # Kubernetes keeps the pods of a node that is gone for a while, as they were.
+        return {
+            place
+            for pair in pairs
+            for place in (pair.client, pair.server)
+            if place not in self.addresses[pair.server_network]
+            or self.node_at(place) not in self.there
+            or _is_starting(self.node_at(place), self.there)
+        }
+
     @property
     def by_place(self) -> dict[str, Json]:
         """The cluster's nodes by the places that they are in now."""
         found = self.there
         there = {place: found[new.name] for place, new in self.nodes.items() if new.name in found}
         return {name: node for name, node in found.items() if name not in self.nodes} | there
+
+
+def _find_servers(
+    run_id: str,
+    run: RunRecord | None,
+    planned: PlannedRun,
+    pairs: Collection[Pair],
+    resources: Resources,
+) -> Servers:
+    """Find the servers of pairs, and make the Services that the pairs need in front of them.
+
+    It has no owners while the run's owner objects are being deleted.
+    """
+    settings, cluster = resources.settings, resources.cluster
+    nodes = nodes_at(() if run is None else run.replacements)
+    served: dict[Network, set[str]] = {}
+    for pair in pairs:
+        if pair.via == "service":
+            served.setdefault(pair.server_network, set()).add(pair.server)
+    networks = {pair.client_network for pair in pairs} | served.keys()
+    owners = _owners(run_id, networks, resources)
+    addresses = {
+        network: _by_place(addresses_in(run_id, network, settings, cluster), places, nodes)
+        for network, places in _places_by_network(planned).items()
+    }
+    services: Mapping[Network, Mapping[str, str]] = {}
+    is_new = False
+    if owners is not None:
+        services, is_new = _serve(run_id, planned, served, addresses, owners, resources)
+    there = plan_nodes(planned, resources)
+    wait_seconds = WAIT_SECONDS if is_new else 0  # kube-proxy has to hear of new ones
+    return Servers(wait_seconds, owners or {}, addresses, services, nodes, there)
 
 
 def present_servers(
@@ -280,7 +324,7 @@ def present_servers(
         run_id: the run.
         run: its item in the table; None if its start was not recorded.
         planned: its plan.
-        pairs: the pairs to measure now.
+        pairs: the pairs to measure now, at least one.
         block: their block.
         resources: the stack's resources.
         again: whether lost trials are repeated.
@@ -288,45 +332,19 @@ def present_servers(
     Raises:
         ServersNotReady: the run has ended.
     """
-    settings, cluster = resources.settings, resources.cluster
-    nodes = nodes_at(() if run is None else run.replacements)
-    served: dict[Network, set[str]] = {}
-    for pair in pairs:
-        if pair.via == "service":
-            served.setdefault(pair.server_network, set()).add(pair.server)
-    networks = {pair.client_network for pair in pairs} | served.keys()
-    owners = _owners(run_id, networks, resources)
-    addresses = {
-        network: _by_place(addresses_in(run_id, network, settings, cluster), places, nodes)
-        for network, places in _places_by_network(planned).items()
-    }
-    services: Mapping[Network, Mapping[str, str]] = {}
-    is_new = False
-    if owners is not None:
-        services, is_new = _serve(run_id, planned, served, addresses, owners, resources)
-    there = plan_nodes(planned, resources)
-    # Kubernetes keeps the pods of a node that is gone for a while, as they were.
-    missing = {
-        place
-        for pair in pairs
-        for place in (pair.client, pair.server)
-        if place not in addresses[pair.server_network]
-        or _name_at(place, nodes) not in there
-        or _is_starting(_name_at(place, nodes), there)
-    }
+    servers = _find_servers(run_id, run, planned, pairs, resources)
+    missing = servers.missing(pairs)
     needed = {place for pair in pairs for place in (pair.client, pair.server)}
-    wait_seconds = WAIT_SECONDS if is_new else 0  # kube-proxy has to hear of new ones
-    found = Servers(wait_seconds, owners or {}, addresses, services, nodes, there)
     noted = set() if run is None else needed & run.missing_since.keys()
-    if owners is not None and not missing and not noted:
-        return found
+    if servers.owners and not missing and not noted:
+        return servers
     made = make_servers(run_id, planned.execution_arn, planned, resources)
-    if owners is None or not made:
+    if not servers.owners or not made:
         missing = needed  # a server that still answers is about to be deleted with its owner
     seconds = _note_missing(run_id, run, missing, needed, resources)
-    losses = _losses(missing, seconds, nodes, there, planned, resources)
+    losses = _losses(missing, seconds, servers.nodes, servers.there, planned, resources)
     if run is not None and _replace(run_id, run, planned, losses.how, block, resources):
-        return found._replace(wait_seconds=WAIT_SECONDS)
+        return servers._replace(wait_seconds=WAIT_SECONDS)
     arms = {pair.arm for pair in pairs}
     others = {pair.arm for pair in pairs if not missing & {pair.client, pair.server}}
     is_short = arms == others and not again
@@ -336,13 +354,13 @@ def present_servers(
         if waited <= (SHORT_PATIENCE_SECONDS if is_short else losses.patience(place))
     }
     if awaited:
-        resources.store.runs.update(run_id, phase=_phase(awaited, losses, nodes))
-        return found._replace(wait_seconds=WAIT_SECONDS)
-    if owners is None:
+        resources.store.runs.update(run_id, phase=_phase(awaited, losses, servers.nodes))
+        return servers._replace(wait_seconds=WAIT_SECONDS)
+    if not servers.owners:
         # Kubernetes did not let go of the old owner object in time.
         raise ServersNotReady("the run's owner object is still being deleted")
     since = {} if run is None else run.missing_since
-    return found._replace(expected={place: since.get(place, now()) for place in losses.expected})
+    return servers._replace(expected={place: since.get(place, now()) for place in losses.expected})
 
 
 def _serve(

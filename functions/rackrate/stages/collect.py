@@ -145,62 +145,112 @@ def _collect(
     watched = _watch(run_id, item, labels, clients, planned, resources, deadline, watch_seconds)
     if not watched.finished and time.time() < deadline:
         return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
-    hopeless, pods = watched.hopeless, watched.pods
-    # What a workload answers without one of its members is another workload's figure.
-    members_of = _members(run_id, item, planned, resources)
-    lost_workloads = members.lost_arms(members_of)
-    pod_of = {_client_of(pod): pod for found in pods.values() for pod in found}
-    drafts = Drafts(item, planned, attempt, store.runs.nodes_at(run_id))
-    absent = functools.cache(lambda: _absences(pod_of.values(), planned, resources))
+    counts = _Reading(run_id, item, attempt, planned, watched, until, resources).store(
+        wanted, tried
+    )
+    if not counts.finished:
+        return counts
+    if attempt > 1:
+        _let_repeats_count(run_id, item, attempt, partners_of, store)
+    for network, left_over in watched.pods.items():
+        if left_over:
+            cluster.delete_all(pods_path(network, settings), labels)
+    return counts
 
-    def read_one(key: TrialKey, *, is_large: bool = False) -> _Outcome:
-        draft = drafts.of(key)
-        if (why := hopeless.get(_client(key))) is not None:
+
+class _Reading:
+    """Reads the trials of an item whose pods have finished, or will not.
+
+    Args:
+        run_id: the run.
+        item: the item.
+        attempt: the number of the attempt at it.
+        planned: the run's plan.
+        watched: the item's pods.
+        until: when to leave the rest to the next call, in seconds since 1970.
+        resources: the stack's resources.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        item: BlockItem,
+        attempt: int,
+        planned: PlannedRun,
+        watched: _Watched,
+        until: float,
+        resources: Resources,
+    ) -> None:
+        self._run_id, self._item, self._attempt = run_id, item, attempt
+        self._planned, self._until, self._resources = planned, until, resources
+        self._hopeless = watched.hopeless
+        self._pod_of = {_client_of(pod): pod for pods in watched.pods.values() for pod in pods}
+        self._members = _members(run_id, item, planned, resources)
+        # What a workload answers without one of its members is another workload's figure.
+        self._lost_workloads = members.lost_arms(self._members)
+        nodes = resources.store.runs.nodes_at(run_id)
+        self._drafts = Drafts(item, planned, attempt, nodes)
+
+    def store(self, wanted: Sequence[TrialKey], tried: Tried) -> Collected:
+        """Read trials, and store them as they are read, the large outputs last and one by one.
+
+        Raises:
+            ClusterUnreachable, Throttled: some logs could not be read. The others are stored.
+        """
+        with ThreadPoolExecutor(WORKERS) as pool:
+            outcomes = dict(zip(wanted, pool.map(self._read, wanted), strict=True))
+            counts = self._keep(outcomes.values(), tried, pool)
+            for key in [key for key, outcome in outcomes.items() if outcome is None]:
+                if (outcome := self._read(key, is_large=True)) is None:
+                    break
+                outcomes[key] = outcome
+                counts = counts.and_those_of(self._keep([outcome], tried, pool))
+        if unread := [each for each in outcomes.values() if isinstance(each, Exception)]:
+            raise unread[0]
+        if None in outcomes.values():
+            return counts.model_copy(update={"finished": False, "wait_seconds": 1})
+        return counts
+
+    def _keep(
+        self, outcomes: Iterable[_Outcome], tried: Tried, pool: ThreadPoolExecutor
+    ) -> Collected:
+        """Store those trials that were read."""
+        reads = [each for each in outcomes if isinstance(each, _Read)]
+        cluster, store = self._resources.cluster, self._resources.store
+        reads = _with_cpu_use(reads, self._item, self._members, cluster, pool)
+        return _put_reads(self._run_id, self._item, self._attempt, reads, tried, store, pool)
+
+    def _read(self, key: TrialKey, *, is_large: bool = False) -> _Outcome:
+        draft = self._drafts.of(key)
+        if (why := self._hopeless.get(_client(key))) is not None:
             return _failed(draft, why)
-        if time.time() > until:
+        if time.time() > self._until:
             return None
         try:
-            read = _read_trial(run_id, draft, item, pod_of, resources, is_large=is_large)
-            why = lost_workloads.get(key.arm)
-            return read if read is None or why is None else read.failed(draft, why)
+            read = _read_trial(
+                self._run_id, draft, self._item, self._pod_of, self._resources, is_large=is_large
+            )
         except SlowLog as error:
             return _failed(draft, str(error))
         except Throttled as error:
             return error
         except ClusterUnreachable as error:
-            # The API server cannot reach the kubelet of a silent node, which costs its logs alone.
-            try:
-                found = absent().get(pod_of[_client(key)]["spec"]["nodeName"])
-            except (ClusterUnreachable, Throttled):
-                return error
-            if found is None or not found.is_silent:
-                return error
-            return _failed(draft, found.reason)
+            why = self._why_silent(key)
+            return error if why is None else _failed(draft, why)
+        why = self._lost_workloads.get(key.arm)
+        return read if read is None or why is None else read.failed(draft, why)
 
-    with ThreadPoolExecutor(WORKERS) as pool:
+    def _why_silent(self, key: TrialKey) -> str | None:
+        """Why a trial's node is silent, if it is: then its logs alone cannot be read."""
+        try:
+            absent = self._absent.get(self._pod_of[_client(key)]["spec"]["nodeName"])
+        except (ClusterUnreachable, Throttled):
+            return None
+        return absent.reason if absent is not None and absent.is_silent else None
 
-        def keep(outcomes: Iterable[_Outcome]) -> Collected:
-            reads = [each for each in outcomes if isinstance(each, _Read)]
-            reads = _with_cpu_use(reads, item, members_of, cluster, pool)
-            return _put_reads(run_id, item, attempt, reads, tried, store, pool)
-
-        outcomes = dict(zip(wanted, pool.map(read_one, wanted), strict=True))
-        counts = keep(outcomes.values())
-        for key in [key for key, outcome in outcomes.items() if outcome is None]:
-            if (outcome := read_one(key, is_large=True)) is None:
-                break
-            outcomes[key] = outcome
-            counts = counts.and_those_of(keep([outcome]))
-    if unread := [each for each in outcomes.values() if isinstance(each, Exception)]:
-        raise unread[0]
-    if None in outcomes.values():
-        return counts.model_copy(update={"finished": False, "wait_seconds": 1})
-    if attempt > 1:
-        _let_repeats_count(run_id, item, attempt, partners_of, store)
-    for network, left_over in pods.items():
-        if left_over:
-            cluster.delete_all(pods_path(network, settings), labels)
-    return counts
+    @functools.cached_property
+    def _absent(self) -> dict[str, Absence]:
+        return _absences(self._pod_of.values(), self._planned, self._resources)
 
 
 class _Watched(NamedTuple):
