@@ -132,7 +132,7 @@ class Executions[R: ExecutionRecord, P: Document]:
         Returns:
             The item as it is then, or None where it does not meet the condition of `others`.
         """
-        fields = {*self._record.model_fields, "gsi1pk", f"{self._noun}_id"}
+        fields = {*self._record.model_fields, "gsi1pk", f"{self._noun}_id"} - {"id"}
         if unknown := attributes.keys() - fields:
             raise TypeError(f"a {self._noun} has no {', '.join(sorted(unknown))}")
         set_ = {"updated_at": now(), **attributes}

@@ -82,7 +82,7 @@ def finish(
         store.runs.reopen(run_id, redrives)
     run = store.runs.find(run_id)
     status = final_status(failure, lost=0 if run is None else run.trials_failed)
-    return record_and_tell(
+    return finish_execution(
         "run",
         run_id,
         status,
@@ -94,7 +94,7 @@ def finish(
     )
 
 
-def record_and_tell(
+def finish_execution(
     kind: Kind,
     name: str,
     status: Status,

@@ -6,7 +6,7 @@ from rackrate.executions.model import CampaignOutput, Status
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, campaign_status
 from rackrate.results.campaign import CampaignResults
-from rackrate.stages.finish import Finished, record_and_tell
+from rackrate.stages.finish import Finished, finish_execution
 from rackrate.verdict import campaign as verdict
 from rackrate.verdict import sweeps, wording
 
@@ -30,7 +30,7 @@ def finish_campaign(
     """
     steps = resources.store.campaigns.steps(campaign_id)
     status = campaign_status(failure, lost=sum(not step.has_result for step in steps))
-    return record_and_tell(
+    return finish_execution(
         "campaign",
         campaign_id,
         status,
