@@ -7,18 +7,18 @@ python := .venv/bin/python
 # unit: pure code, the templates and the documentation. integration: the command over real sockets, and
 # pages in a real browser. emulation: the emulated AWS, separate because it changes moto process-wide.
 # In both, the files that take longest come first, so that both processes end at about the same time.
-unit := tests/acceptance tests/statemachine tests/templates tests/unit tests/docs tests/lint tests/taskcat tests/lab_unit
+unit := tests/acceptance tests/statemachine tests/templates tests/unit tests/docs tests/lint tests/taskcat lab/tests/unit
 integration := tests/browser tests/cli
 # The unit tests that a new tool can break.
 tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure tests/unit/test_image.py \
 	tests/docs/test_pages.py
-emulation := tests/lab_aws
+emulation := lab/tests/aws tests/lab_aws
 both_cores := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # Measures what the quick tests cover of the domain (pyproject.toml).
 coverage := --cov --cov-report=
 # All property tests, with more examples of each than `make test` has. Other folders have none.
 fuzz_round = $(python) -m pytest --exitfirst --quiet --numprocesses 2 --dist worksteal -m hypothesis \
-	--hypothesis-profile=fuzz tests/unit tests/lab_unit tests/cli
+	--hypothesis-profile=fuzz tests/unit lab/tests/unit tests/cli
 seed := $(if $(SEED),--seed $(SEED))
 plan := $(if $(PLAN),--plan $(PLAN))
 set := $(SET:%=--set %)

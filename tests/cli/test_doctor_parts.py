@@ -18,8 +18,8 @@ from rackrate_cli.stack import Stack, session_of_environment
 
 from lab.aws import quotas as lab_quotas
 from lab.aws.moto_patches import CAPACITY_RESERVATIONS, PLACEMENT_GROUPS, QUOTAS, apply
+from lab.tests.aws.region import group_of_another_account
 from rackrate_text.quotas import STANDARD
-from tests.lab_aws.region import group_of_another_account
 
 from .conftest import DeployedStack, client
 

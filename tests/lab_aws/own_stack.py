@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lab import stack
+from lab.tests.aws.region import Lab, group_of_another_account
 from tests.lab_aws.changes import Change
 from tests.lab_aws.kubernetes_api import KubernetesApi
-from tests.lab_aws.region import Lab, group_of_another_account
 from tests.waiting import HUNG_SECONDS
 
 _STACK = "AWS::CloudFormation::Stack"

@@ -16,7 +16,7 @@ from rackrate_cli.deployment import Deployment
 
 from lab.aws.iam.identity import assume_role
 from lab.stack import REPOSITORY
-from tests.lab_aws.region import Lab, allow
+from lab.tests.aws.region import Lab, allow
 from tests.lab_aws.test_up_command import (
     INNER,
     Rackrate,

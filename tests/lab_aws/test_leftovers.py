@@ -16,8 +16,8 @@ import pytest
 from rackrate_cli.main import app
 from typer.testing import CliRunner, Result
 
-from tests.lab_aws.cluster_templates import CLUSTER, NETWORK
-from tests.lab_aws.region import Lab
+from lab.tests.aws.cluster_templates import CLUSTER, NETWORK
+from lab.tests.aws.region import Lab
 from tests.waiting import HUNG_SECONDS
 
 type Rackrate = Callable[..., Result]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab_aws.region import Lab
+from lab.tests.aws.region import Lab
 from tests.taskcat.deploying import Taskcat, TaskcatError
 
 CONFIGURATION = """

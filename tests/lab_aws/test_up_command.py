@@ -19,9 +19,9 @@ from typer.testing import CliRunner, Result
 
 from lab.aws import account
 from lab.stack import REPOSITORY
+from lab.tests.aws.region import Lab
 from tests.lab_aws.kubernetes_api import served
 from tests.lab_aws.own_stack import IMAGE
-from tests.lab_aws.region import Lab
 
 type Rackrate = Callable[..., Result]
 

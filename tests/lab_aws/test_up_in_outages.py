@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lab.faults import inject_into
-from tests.lab_aws.region import Lab, eventually
+from lab.tests.aws.region import Lab, eventually
 from tests.lab_aws.test_up_command import name, release
 from tests.waiting import HUNG_SECONDS
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.tests.aws.conftest import lab as lab
+from lab.tests.aws.region import Lab
 from tests.lab_aws.changes import Change, changes
-from tests.lab_aws.conftest import lab as lab
 from tests.lab_aws.kubernetes_api import served
 from tests.lab_aws.own_stack import OwnStack, check, packaged, stacks
-from tests.lab_aws.region import Lab
 
 
 @pytest.fixture(scope="module")

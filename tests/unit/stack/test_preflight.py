@@ -18,6 +18,7 @@ from moto import mock_aws
 
 from lab.aws import quotas as lab_quotas
 from lab.aws.moto_patches import CAPACITY_RESERVATIONS, PLACEMENT_GROUPS, QUOTAS, apply
+from lab.tests.aws.region import group_of_another_account
 from rackrate.plan import capacity
 from rackrate.plan.capacity import addresses_per_node
 from rackrate.settings import Cni
@@ -33,7 +34,6 @@ from rackrate.stack.preflight import (
 )
 from rackrate.stack.request import Request, Zones
 from rackrate.stages import preflight as stage
-from tests.lab_aws.region import group_of_another_account
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request

@@ -1,0 +1,145 @@
+"""Updates replace, clean up and go back as CloudFormation's do."""
+
+from __future__ import annotations
+
+import textwrap
+import uuid
+
+import pytest
+
+from lab.tests.aws.cloudformation.test_engine import CODE
+from lab.tests.aws.cluster_templates import CLUSTER, NETWORK
+from lab.tests.aws.region import Lab
+
+LEAF = """
+Parameters:
+  Strategy: {Type: String}
+Resources:
+  Group:
+    Type: AWS::EC2::PlacementGroup
+    Properties: {Strategy: !Ref Strategy}
+Outputs:
+  Name: {Value: !Ref Group}
+"""
+
+
+class Nest:
+    """A stack with a placement group in a nested stack, and then a custom resource."""
+
+    def __init__(self, lab: Lab) -> None:
+        bucket, self._lab = lab.bucket(), lab
+        lab.client("s3").put_object(Bucket=bucket, Key="leaf.yaml", Body=LEAF.encode())
+        self.function = lab.function(CODE)
+        self._template = f"""
+        Resources:
+          Leaf:
+            Type: AWS::CloudFormation::Stack
+            Properties:
+              TemplateURL: {lab.region.endpoint_url}/{bucket}/leaf.yaml
+              Parameters: {{Strategy: STRATEGY}}
+          Thing:
+            Type: Custom::Thing
+            DependsOn: Leaf
+            Properties:
+              ServiceToken: arn:aws:lambda:us-east-1:123456789012:function:{self.function}
+              Fail: "FAIL"
+        Outputs:
+          Name: {{Value: !GetAtt Leaf.Outputs.Name}}
+        """
+        self.stack = lab.stack(self._of("cluster", "no"))
+        assert self.stack["StackStatus"] == "CREATE_COMPLETE"
+
+    def _of(self, strategy: str, fail: str) -> str:
+        return self._template.replace("STRATEGY", strategy).replace("FAIL", fail)
+
+    def update(self, strategy: str, fail: str) -> str:
+        """Update the stack; returns its status."""
+        self._lab.client("cloudformation").update_stack(
+            StackName=self.stack["StackId"], TemplateBody=textwrap.dedent(self._of(strategy, fail))
+        )
+        self.stack = self._lab.settled(self.stack["StackId"])
+        return str(self.stack["StackStatus"])
+
+    @property
+    def group(self) -> str:
+        return str(self.stack["Outputs"][0]["OutputValue"])
+
+    def groups(self) -> set[str]:
+        """The names of the stack's placement groups that exist."""
+        found = self._lab.client("ec2").describe_placement_groups()["PlacementGroups"]
+        mark = self.stack["StackName"]
+        return {group["GroupName"] for group in found if group["GroupName"].startswith(mark)}
+
+    def asked(self) -> list[str]:
+        """What the custom resource's function was asked."""
+        log = self._lab.state_directory / "lambda" / "logs" / f"{self.function}.log"
+        lines = log.read_text().splitlines()
+        return [line.partition("asked ")[2] for line in lines if "asked " in line]
+
+
+@pytest.fixture(scope="module")
+def nest(lab: Lab) -> Nest:
+    """One for all tests, each of which leaves it complete."""
+    return Nest(lab)
+
+
+def test_a_nested_stack_goes_back_to_what_it_replaced_if_a_later_resource_fails(nest: Nest) -> None:
+    before = nest.group
+    assert nest.update("partition", "Update") == "UPDATE_ROLLBACK_COMPLETE"
+    assert nest.group == before
+    assert nest.groups() == {before}
+
+
+def test_a_failed_custom_resource_is_asked_for_its_old_properties_again(nest: Nest) -> None:
+    assert nest.update("cluster", "Update") == "UPDATE_ROLLBACK_COMPLETE"
+    failed, again = nest.asked()[-2:]
+    assert failed.startswith("Update") and '"Fail": "Update"' in failed
+    assert again.startswith("Update") and '"Fail": "no"' in again
+
+
+def test_what_is_replaced_is_deleted_when_all_is_updated(nest: Nest) -> None:
+    before = nest.group
+    assert nest.update("spread", "never") == "UPDATE_COMPLETE"
+    assert nest.group != before
+    assert nest.groups() == {nest.group}
+
+
+def test_update_replace_policy_decides_about_what_is_replaced(lab: Lab) -> None:
+    template = """
+        Parameters:
+          Strategy: {Type: String}
+        Resources:
+          Group:
+            Type: AWS::EC2::PlacementGroup
+            UpdateReplacePolicy: Retain
+            Properties: {Strategy: !Ref Strategy}
+    """
+
+    def parameters(strategy: str) -> list[dict[str, str]]:
+        return [{"ParameterKey": "Strategy", "ParameterValue": strategy}]
+
+    found = lab.stack(template, Parameters=parameters("cluster"))
+    lab.client("cloudformation").update_stack(
+        StackName=found["StackId"], UsePreviousTemplate=True, Parameters=parameters("spread")
+    )
+    assert lab.settled(found["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    groups = lab.client("ec2").describe_placement_groups()["PlacementGroups"]
+    own = [one for one in groups if one["GroupName"].startswith(found["StackName"])]
+    assert {one["Strategy"] for one in own} == {"cluster", "spread"}
+
+
+def test_a_replacement_that_keeps_a_name_of_the_template_is_refused(lab: Lab) -> None:
+    template = (
+        "Resources:" + NETWORK + CLUSTER.replace("Properties:", "Properties:\n      Name: NAME")
+    )
+    template = template.replace("NAME", f"c-{uuid.uuid4().hex[:8]}")
+    found = lab.stack(template)
+    assert found["StackStatus"] == "CREATE_COMPLETE", lab.reasons(found["StackId"])
+    other = template.replace("AdminPermissions: false", "AdminPermissions: true")
+    lab.client("cloudformation").update_stack(
+        StackName=found["StackId"],
+        TemplateBody=textwrap.dedent(other),
+        Capabilities=["CAPABILITY_IAM"],
+    )
+    assert lab.settled(found["StackId"])["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert "custom-named resource" in lab.reasons(found["StackId"])["Cluster"]

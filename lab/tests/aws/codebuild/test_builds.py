@@ -1,0 +1,222 @@
+"""Builds run with their own role, and nodes find the images that they push."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.aws import quotas
+from lab.aws.codebuild import builds
+from lab.aws.codebuild.builds import CodeBuild
+from lab.tests.aws.region import Lab, archive, eventually
+
+
+def made(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
+    """Create a stack, which must succeed. Returns its outputs by name."""
+    stack = lab.stack(template, **request)
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    found = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    return {**found, "StackId": stack["StackId"], "StackName": stack["StackName"]}
+
+
+BUILDSPEC = "version: 0.2\nphases:\n  build:\n    commands: [docker build .]\n"
+
+
+BUILD = """
+Resources:
+  Repository:
+    Type: AWS::ECR::Repository
+    Properties:
+      EmptyOnDelete: true
+      ImageTagMutability: IMMUTABLE
+      EncryptionConfiguration: {EncryptionType: AES256}
+      ImageScanningConfiguration: {ScanOnPush: true}
+  Role:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        Version: "2012-10-17"
+        Statement: [{Effect: Allow, Action: sts:AssumeRole,
+                     Principal: {Service: codebuild.amazonaws.com}}]
+      Policies:
+        - PolicyName: build
+          PolicyDocument:
+            Version: "2012-10-17"
+            Statement:
+              - {Effect: Allow, Action: ecr:GetAuthorizationToken, Resource: "*"}
+              - {Effect: Allow, Action: s3:GetObject, Resource: "arn:aws:s3:::BUCKET/*"}
+              - Effect: Allow
+                Action: [ecr:BatchCheckLayerAvailability, ecr:BatchGetImage,
+                         ecr:InitiateLayerUpload, ecr:UploadLayerPart, ecr:CompleteLayerUpload,
+                         ecr:PutImage]
+                Resource: !GetAtt Repository.Arn
+  Project:
+    Type: AWS::CodeBuild::Project
+    Properties:
+      ServiceRole: !GetAtt Role.Arn
+      Artifacts: {Type: NO_ARTIFACTS}
+      Source: {Type: S3, Location: BUCKET/source.zip, BuildSpec: buildspec.yaml}
+      TimeoutInMinutes: 15
+      LogsConfig: {CloudWatchLogs: {Status: DISABLED}}
+      Environment:
+        Type: LINUX_CONTAINER
+        ComputeType: BUILD_GENERAL1_SMALL
+        Image: aws/codebuild/amazonlinux-x86_64-standard:5.0
+        PrivilegedMode: true
+        EnvironmentVariables: [{Name: REPOSITORY_URI, Value: !GetAtt Repository.RepositoryUri}]
+Outputs:
+  Repository: {Value: !Ref Repository}
+  Uri: {Value: !GetAtt Repository.RepositoryUri}
+  Role: {Value: !Ref Role}
+  Project: {Value: !Ref Project}
+"""
+
+
+def built(lab: Lab, project: str, tag: str) -> dict[str, Any]:
+    codebuild = lab.client("codebuild")
+    started = codebuild.start_build(
+        projectName=project,
+        environmentVariablesOverride=[{"name": "IMAGE_TAG", "value": tag}] if tag else [],
+    )["build"]
+    assert (started["buildStatus"], started["buildComplete"]) == ("IN_PROGRESS", False)
+    build: dict[str, Any] = eventually(
+        lambda: codebuild.batch_get_builds(ids=[started["id"]])["builds"][0],
+        lambda found: found["buildComplete"],
+    )
+    return build
+
+
+def test_a_build_puts_an_image_where_nodes_find_it(lab: Lab, tmp_path: Path) -> None:
+    bucket = lab.bucket()
+    source = archive("", **{"buildspec.yaml": BUILDSPEC, "Dockerfile": "FROM scratch\n"})
+    lab.client("s3").put_object(Bucket=bucket, Key="source.zip", Body=source)
+    found = made(lab, BUILD.replace("BUCKET", bucket))
+    build = built(lab, found["Project"], "1")
+    assert build["buildStatus"] == "SUCCEEDED", build["phases"]
+    assert [phase["phaseType"] for phase in build["phases"]][-1] == "COMPLETED"
+    image = lab.client("ecr").describe_images(repositoryName=found["Repository"])
+    assert image["imageDetails"][0]["imageTags"] == ["1"]
+    assert image["imageDetails"][0]["imageDigest"].startswith("sha256:")
+    digest = image["imageDetails"][0]["imageDigest"]
+    assert lab.backend.images[-2:] == [f"{found['Uri']}:1", f"{found['Uri']}@{digest}"]
+
+    failed = built(lab, found["Project"], "")
+    assert failed["buildStatus"] == "FAILED"
+    contexts = [context for phase in failed["phases"] for context in phase.get("contexts", [])]
+    assert contexts[0]["message"] == "the environment variable IMAGE_TAG is not set"
+
+    lab.client("iam").delete_role_policy(RoleName=found["Role"], PolicyName="build")
+    failed = built(lab, found["Project"], "2")
+    contexts = [context for phase in failed["phases"] for context in phase.get("contexts", [])]
+    assert "s3:GetObject" in contexts[0]["message"]
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+
+
+def test_a_repository_with_images_stays_unless_it_is_to_be_emptied(lab: Lab) -> None:
+    bucket = lab.bucket()
+    source = archive("", **{"buildspec.yaml": BUILDSPEC})
+    lab.client("s3").put_object(Bucket=bucket, Key="source.zip", Body=source)
+    template = BUILD.replace("BUCKET", bucket).replace(
+        "EmptyOnDelete: true", "EmptyOnDelete: false"
+    )
+    found = made(lab, template)
+    assert built(lab, found["Project"], "1")["buildStatus"] == "SUCCEEDED"
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_FAILED"
+    assert "Repository" in lab.reasons(found["StackId"], "DELETE_FAILED")
+
+
+@pytest.fixture
+def large(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], Any]]:
+    """A project in the environment Linux/Large; set the quota before a build is started."""
+    bucket = lab.bucket()
+    source = archive("", **{"buildspec.yaml": BUILDSPEC})
+    lab.client("s3").put_object(Bucket=bucket, Key="source.zip", Body=source)
+    template = BUILD.replace("BUCKET", bucket).replace("GENERAL1_SMALL", "GENERAL1_LARGE")
+    found = made(lab, template)
+
+    def start(quota: float) -> str:
+        known = quotas.QUOTAS[quotas.LINUX_LARGE_BUILDS]
+        allowed = replace(known, applied=quota)
+        monkeypatch.setitem(quotas.QUOTAS, quotas.LINUX_LARGE_BUILDS, allowed)
+        variables = [{"name": "IMAGE_TAG", "value": uuid.uuid4().hex}]
+        answer = lab.client("codebuild").start_build(
+            projectName=found["Project"], environmentVariablesOverride=variables
+        )
+        return str(answer["build"]["id"])
+
+    yield start
+    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+
+
+def phases(lab: Lab, identity: str) -> dict[str, str]:
+    """The status of a build and of its phases, when it is over."""
+    (build,) = eventually(
+        lambda: lab.client("codebuild").batch_get_builds(ids=[identity])["builds"],
+        lambda builds: builds[0]["buildComplete"],
+    )
+    told = {phase["phaseType"]: phase.get("phaseStatus", "") for phase in build["phases"]}
+    return {**told, "build": build["buildStatus"]}
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Builds stay in their phase BUILD until the event is set."""
+    event = threading.Event()
+    monkeypatch.setattr(CodeBuild, "_check_variables", staticmethod(lambda _: event.wait()))
+    yield event
+    event.set()
+
+
+def test_a_build_beyond_the_quota_waits_until_another_one_ends(
+    lab: Lab, large: Callable[[float], str], held: threading.Event
+) -> None:
+    client = lab.client("codebuild")
+    first, second = large(1), large(1)
+
+    def phase(identity: str) -> str:
+        return str(client.batch_get_builds(ids=[identity])["builds"][0]["currentPhase"])
+
+    # Which of two builds starts first is not known.
+    both = [first, second]
+    eventually(lambda: sorted(map(phase, both)), lambda found: found == ["BUILD", "QUEUED"])
+    held.set()
+    assert [phases(lab, one)["build"] for one in both] == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_a_build_that_never_starts_times_out_in_the_queue(
+    lab: Lab,
+    large: Callable[[float], str],
+    held: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = large(1)
+    eventually(
+        lambda: lab.client("codebuild").batch_get_builds(ids=[first])["builds"][0]["currentPhase"],
+        lambda phase: phase == "BUILD",
+    )
+    monkeypatch.setattr(builds, "_MINUTE_SECONDS", 1e-4)
+    second = phases(lab, large(1))
+    assert second == {
+        "SUBMITTED": "SUCCEEDED",
+        "QUEUED": "TIMED_OUT",
+        "COMPLETED": "",
+        "build": "TIMED_OUT",
+    }
+    held.set()
+    phases(lab, first)
+
+
+def test_an_account_without_builds_gets_none_into_the_queue(
+    lab: Lab, large: Callable[[float], str]
+) -> None:
+    client = lab.client("codebuild")
+    with pytest.raises(
+        client.exceptions.AccountLimitExceededException, match="more than 0 builds in queue"
+    ):
+        large(0)

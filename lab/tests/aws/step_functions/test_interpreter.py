@@ -1,0 +1,326 @@
+"""State machines behave as in Step Functions: errors, retries, maps, time-outs and stops."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from lab.tests.aws.region import Lab, eventually
+
+
+def task(function: str, **more: object) -> dict[str, object]:
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Parameters": {"FunctionName": function, "Payload.$": "$"},
+        "OutputPath": "$.Payload",
+        **more,
+    }
+
+
+def test_function_error_reaches_catch_by_class_name_with_lambdas_json(lab: Lab) -> None:
+    name = lab.function(
+        """
+        class InvalidPlan(Exception): pass
+        def handler(event, context):
+            raise InvalidPlan("tests[0]: unknown; name one of the catalogue")
+        """
+    )
+    found = lab.execute(
+        {
+            "StartAt": "Plan",
+            "States": {
+                "Plan": task(
+                    name,
+                    Catch=[
+                        {"ErrorEquals": ["InvalidPlan"], "ResultPath": "$.error", "Next": "Bad"}
+                    ],
+                    End=True,
+                ),
+                "Bad": {"Type": "Fail", "ErrorPath": "$.error.Error", "CausePath": "$.error.Cause"},
+            },
+        },
+        '{"kept": true}',
+    )
+    assert found["status"] == "FAILED"
+    assert found["error"] == "InvalidPlan"
+    cause = json.loads(found["cause"])
+    assert cause["errorMessage"] == "tests[0]: unknown; name one of the catalogue"
+    assert cause["errorType"] == "InvalidPlan"
+    assert cause["stackTrace"]
+
+
+def test_retry_repeats_until_success(lab: Lab) -> None:
+    name = lab.function(
+        """
+        import os, pathlib
+        class Throttled(Exception): pass
+        def handler(event, context):
+            mark = pathlib.Path(os.environ["LAMBDA_TASK_ROOT"]) / event["id"]
+            count = int(mark.read_text()) + 1 if mark.exists() else 1
+            mark.write_text(str(count))
+            if count < 3: raise Throttled("slow down")
+            return {"attempts": count}
+        """
+    )
+    found = lab.execute(
+        {
+            "StartAt": "Try",
+            "States": {
+                "Try": task(
+                    name,
+                    Retry=[
+                        {
+                            "ErrorEquals": ["Throttled"],
+                            "IntervalSeconds": 1,
+                            "MaxAttempts": 3,
+                            "BackoffRate": 1,
+                            "MaxDelaySeconds": 2,
+                            "JitterStrategy": "FULL",
+                        }
+                    ],
+                    End=True,
+                )
+            },
+        },
+        '{"id": "a"}',
+    )
+    assert found["status"] == "SUCCEEDED", found
+    assert json.loads(found["output"]) == {"attempts": 3}
+
+
+def distributed_map(bucket: str, key: str, body: dict[str, object], **more: object) -> dict:
+    return {
+        "StartAt": "Blocks",
+        "States": {
+            "Blocks": {
+                "Type": "Map",
+                "ItemReader": {
+                    "Resource": "arn:aws:states:::s3:getObject",
+                    "ReaderConfig": {"InputType": "JSON"},
+                    "Parameters": {"Bucket": bucket, "Key": key},
+                },
+                "ItemSelector": {"item.$": "$$.Map.Item.Value", "run.$": "$$.Execution.Name"},
+                "MaxConcurrency": 1,
+                "ItemProcessor": {
+                    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+                    **body,
+                },
+                "ResultPath": "$.blocks",
+                "End": True,
+                **more,
+            }
+        },
+    }
+
+
+def children(lab: Lab, arn: str, **asked: str) -> list[dict[str, str]]:
+    """The executions of the items of an execution's maps."""
+    states = lab.client("stepfunctions")
+    runs = states.list_map_runs(executionArn=arn)["mapRuns"]
+    lists = [states.list_executions(mapRunArn=run["mapRunArn"], **asked) for run in runs]
+    return [child for found in lists for child in found["executions"]]
+
+
+def test_distributed_map_reads_s3_and_loops_inside_items(lab: Lab) -> None:
+    bucket = lab.bucket()
+    items = [{"block": n, "rounds": 1 + n % 3, "expected_seconds": 0} for n in range(4)]
+    lab.client("s3").put_object(Bucket=bucket, Key="schedule.json", Body=json.dumps(items))
+    name = lab.function(
+        """
+        def handler(event, context):
+            seen = event.get("seen", 0) + 1
+            return {**event, "seen": seen, "finished": seen >= event["item"]["rounds"]}
+        """
+    )
+    found = lab.execute(
+        distributed_map(
+            bucket,
+            "schedule.json",
+            {
+                "StartAt": "Collect",
+                "States": {
+                    "Collect": task(name, Next="Pause"),
+                    "Pause": {
+                        "Type": "Wait",
+                        "SecondsPath": "$.item.expected_seconds",
+                        "Next": "Finished?",
+                    },
+                    "Finished?": {
+                        "Type": "Choice",
+                        "Choices": [
+                            {"Variable": "$.finished", "BooleanEquals": True, "Next": "Done"}
+                        ],
+                        "Default": "Collect",
+                    },
+                    "Done": {"Type": "Succeed"},
+                },
+            },
+        )
+    )
+    assert found["status"] == "SUCCEEDED", found
+    blocks = json.loads(found["output"])["blocks"]
+    assert [block["seen"] for block in blocks] == [1, 2, 3, 1]
+    assert {block["run"] for block in blocks} == {found["name"]}
+
+
+def test_distributed_map_of_many_items_ends(lab: Lab) -> None:
+    bucket = lab.bucket()
+    lab.client("s3").put_object(Bucket=bucket, Key="many.json", Body=json.dumps([1] * 1200))
+    found = lab.execute(
+        distributed_map(
+            bucket,
+            "many.json",
+            {"StartAt": "Pass", "States": {"Pass": {"Type": "Pass", "Result": 1, "End": True}}},
+        )
+    )
+    assert found["status"] == "SUCCEEDED", found.get("cause")
+    assert json.loads(found["output"])["blocks"] == [1] * 1200
+
+
+@pytest.mark.parametrize(("tolerated", "status"), [(100, "SUCCEEDED"), (0, "FAILED")])
+def test_failed_items_fail_the_map_only_beyond_what_is_tolerated(
+    lab: Lab, tolerated: int, status: str
+) -> None:
+    bucket = lab.bucket()
+    lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body='[{"bad": true},{"bad": false}]')
+    choice = {
+        "StartAt": "Bad?",
+        "States": {
+            "Bad?": {
+                "Type": "Choice",
+                "Choices": [{"Variable": "$.item.bad", "BooleanEquals": True, "Next": "Lost"}],
+                "Default": "Fine",
+            },
+            "Lost": {"Type": "Fail", "Error": "Lost"},
+            "Fine": {"Type": "Succeed"},
+        },
+    }
+    found = lab.execute(
+        distributed_map(bucket, "i.json", choice, ToleratedFailurePercentage=tolerated)
+    )
+    assert found["status"] == status, found
+    if status == "FAILED":
+        assert found["error"] == "States.ExceedToleratedFailureThreshold"
+
+
+def test_a_map_that_tolerates_no_more_failures_starts_no_more_items(lab: Lab) -> None:
+    bucket = lab.bucket()
+    lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body=json.dumps([{"bad": True}] * 9))
+    lost = {"StartAt": "Lost", "States": {"Lost": {"Type": "Fail", "Error": "Lost"}}}
+    found = lab.execute(distributed_map(bucket, "i.json", lost, ToleratedFailurePercentage=20))
+    assert found["error"] == "States.ExceedToleratedFailureThreshold"
+    assert len(children(lab, found["executionArn"])) == 2, "of nine items"
+
+
+def test_unnamed_executions_get_a_name_and_start_time_is_text(lab: Lab) -> None:
+    found = lab.execute(
+        {
+            "StartAt": "Note",
+            "States": {
+                "Note": {
+                    "Type": "Pass",
+                    "Parameters": {
+                        "name.$": "$$.Execution.Name",
+                        "started.$": "$$.Execution.StartTime",
+                    },
+                    "End": True,
+                }
+            },
+        }
+    )
+    output = json.loads(found["output"])
+    assert len(found["name"]) == 36
+    assert output["name"] == found["name"]
+    assert found["executionArn"].endswith(f":{found['name']}")
+    assert output["started"].endswith("Z")
+
+
+def test_stop_aborts_at_once_and_begins_no_further_item(lab: Lab) -> None:
+    bucket = lab.bucket()
+    lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body=json.dumps([1, 2, 3]))
+    go = lab.state_directory / "to-stop.go"
+    name = lab.function(
+        f"""
+        import pathlib, time
+        def handler(event, context):
+            print("begun", flush=True)
+            while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.01)
+            return {{}}
+        """,
+        Timeout=120,
+    )
+    states = lab.client("stepfunctions")
+    machine = lab.state_machine(
+        distributed_map(
+            bucket, "i.json", {"StartAt": "Work", "States": {"Work": task(name, End=True)}}
+        )
+    )
+    arn = states.start_execution(stateMachineArn=machine, name="to-stop")["executionArn"]
+    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
+    eventually(lambda: log.read_text() if log.exists() else "", lambda text: "begun" in text)
+    states.stop_execution(executionArn=arn, error="Tired", cause="of waiting")
+    found = states.describe_execution(executionArn=arn)
+    assert found["status"] == "ABORTED"
+    assert (found["error"], found["cause"]) == ("Tired", "of waiting")
+    assert found["stopDate"] >= found["startDate"]
+    go.touch()
+    eventually(log.read_text, lambda text: "END" in text)
+    time.sleep(0.5)  # long enough for a second item to start
+    assert log.read_text().count("begun") == 1
+    listed = states.list_executions(stateMachineArn=machine, statusFilter="ABORTED")
+    assert [item["name"] for item in listed["executions"]] == ["to-stop"]
+
+
+def test_a_stopped_child_of_a_map_is_not_a_failure_and_the_next_item_begins(lab: Lab) -> None:
+    bucket, states = lab.bucket(), lab.client("stepfunctions")
+    lab.client("s3").put_object(Bucket=bucket, Key="waits.json", Body=json.dumps([600, 0]))
+    wait = {"Wait": {"Type": "Wait", "SecondsPath": "$.item", "End": True}}
+    machine = lab.state_machine(
+        distributed_map(bucket, "waits.json", {"StartAt": "Wait", "States": wait})
+    )
+    arn = states.start_execution(stateMachineArn=machine)["executionArn"]
+    (running,) = eventually(lambda: children(lab, arn, statusFilter="RUNNING"), bool)
+    states.stop_execution(executionArn=running["executionArn"])
+    found = lab.finished(arn)
+    assert (found["status"], len(json.loads(found["output"])["blocks"])) == ("SUCCEEDED", 2)
+    assert [child["status"] for child in children(lab, arn)] == ["SUCCEEDED", "ABORTED"]
+    assert not children(lab, arn, statusFilter="RUNNING")
+
+
+def test_time_limit_of_the_machine(lab: Lab) -> None:
+    found = lab.execute(
+        {
+            "TimeoutSeconds": 1,
+            "StartAt": "Wait",
+            "States": {"Wait": {"Type": "Wait", "Seconds": 60, "End": True}},
+        }
+    )
+    assert found["status"] == "TIMED_OUT"
+    assert found["stopDate"]
+
+
+def test_history_tells_what_happened(lab: Lab) -> None:
+    name = lab.function("def handler(event, context): return {'x': 1}\n")
+    found = lab.execute({"StartAt": "Do", "States": {"Do": task(name, End=True)}})
+    events = lab.client("stepfunctions").get_execution_history(executionArn=found["executionArn"])
+    types = [event["type"] for event in events["events"]]
+    assert types[0] == "ExecutionStarted"
+    assert {"TaskStateEntered", "TaskSucceeded", "TaskStateExited"} <= set(types)
+    assert types[-1] == "ExecutionSucceeded"
+    backwards = lab.client("stepfunctions").get_execution_history(
+        executionArn=found["executionArn"], reverseOrder=True, maxResults=1
+    )
+    assert backwards["events"][0]["type"] == "ExecutionSucceeded"
+
+
+@pytest.mark.parametrize(
+    ("state", "complaint"),
+    [({"Type": "Nonsense"}, "Nonsense"), ({"Type": "Pass", "Next": "Nowhere"}, "Nowhere")],
+)
+def test_bad_definition_is_refused(lab: Lab, state: dict[str, str], complaint: str) -> None:
+    states = lab.client("stepfunctions")
+    with pytest.raises(states.exceptions.InvalidDefinition, match=complaint):
+        lab.state_machine({"StartAt": "A", "States": {"A": state}})
