@@ -24,6 +24,7 @@ _REMOVED = {
     "AuthenticationMode": "API",
     "ControlPlaneLogs": "all",
     "KubeletConfig": "{}",
+    "Namespace": "rackrate",
     "ParentPlacementGroupId": "",
     "SpreadLevel": "rack",
 }

@@ -64,6 +64,7 @@ def test_what_an_existing_cluster_has_of_its_own_may_change_in_the_parameters():
     [
         ({"AuthenticationMode": "API_AND_CONFIG_MAP"}, {}, "with the release that you have"),
         ({"ControlPlaneLogs": "none"}, {}, "with the release that you have"),
+        ({"Namespace": "bench"}, {}, "with the release that you have"),
         ({"ParentPlacementGroupId": "pg-0123456789abcdef0"}, {}, "deploy a second stack"),
         ({"NodeGroupsPerArm": "2"}, {"NodeCount": "450"}, "with the release that you have"),
         ({"PublicEndpoint": "false"}, {}, "set PublicAccessCidrs to nothing"),
