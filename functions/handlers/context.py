@@ -63,17 +63,19 @@ def put_metrics(
 
 
 def put_ends(ended: Iterable[Ended]) -> None:
-    """Count the runs and the campaigns whose end this invocation wrote.
-
-    The metrics are `RunsSucceeded`, `RunsFailed`, `CampaignsSucceeded` and `CampaignsFailed`.
-    """
+    """Count the runs and the campaigns whose end this invocation wrote."""
     for end in ended:
         if end.seconds is None:
             continue
-        outcome = "Succeeded" if end.status in _GOOD else "Failed" if end.status in _BAD else None
-        if outcome is not None:
-            name = f"{end.kind.capitalize()}s{outcome}"
-            put_metrics(MetricUnit.Count, NO_DIMENSIONS, **{name: 1})
+        match end.kind, end.status in _GOOD, end.status in _BAD:
+            case "run", True, _:
+                put_metrics(RunsSucceeded=1)
+            case "run", _, True:
+                put_metrics(RunsFailed=1)
+            case "campaign", True, _:
+                put_metrics(CampaignsSucceeded=1)
+            case "campaign", _, True:
+                put_metrics(CampaignsFailed=1)
         if end.kind == "run":
             put_metrics(MetricUnit.Seconds, RunSeconds=end.seconds)
 

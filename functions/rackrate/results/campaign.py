@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from rackrate.document import Document
+from rackrate.executions.model import CampaignKind, Step
+from rackrate.executions.model import Status as CampaignStatus
 from rackrate.results.schema import json_schema
 from rackrate.verdict.answers import Answer, CampaignStopped, SweepCell
 from rackrate.verdict.model import Difference
@@ -26,11 +28,6 @@ __all__ = [
 ]
 
 CAMPAIGN: Literal["rackrate.campaign.v1"] = "rackrate.campaign.v1"
-#: What a campaign's steps have in common: each gets new nodes, each has another value, or they are
-#: runs that were made before.
-CampaignKind = Literal["draws", "sweep", "pool"]
-_Ended = Literal["succeeded", "degraded", "failed", "aborted", "timed_out"]
-CampaignStatus = Literal[_Ended, "running", "invalid", "dry_run", "skipped"]
 
 
 class CampaignFacts(Document):
@@ -61,34 +58,6 @@ class CampaignFacts(Document):
     """Name of the error that ended it; null if it did not fail."""
     cause: str | None
     """The error in words."""
-
-
-class Step(Document):
-    """A step of a campaign: a change, then a run."""
-
-    number: int
-    """From 1."""
-    change: str
-    """What was changed, such as `new nodes` or `VPC CNI v1.15.4-eksbuild.1`."""
-    value: str | int | None
-    """The value of a sweep's step; null for a draw."""
-    run_id: str
-    status: str
-    """The status of its run, or `lost` if the change failed."""
-    started_at: str | None
-    """When its run started; null if it never did. ISO 8601, UTC."""
-    change_seconds: float | None
-    """How long the change took."""
-    run_seconds: float | None
-    """How long its run held the nodes, with the start of its servers and its clean-up; of a pooled
-    run, how long it took."""
-    dollars: float | None
-    nodes: dict[str, tuple[str, ...]]
-    """The names of the nodes of each arm."""
-    source: str | None = None
-    """For a pool: where the run is from, such as another stack's name."""
-    reason: str | None = None
-    """Why it has no result."""
 
 
 class CampaignResults(Document):

@@ -235,7 +235,7 @@ class TestOnDemand:
     def test_they_have_their_time_again_after_a_wait_for_the_lease(self, ask, store):
         ask()
         let_pass(store, WAKING_SECONDS + 1)
-        store.update_run(RUN, leased_at=datetime.datetime.now(datetime.UTC).isoformat())
+        store.runs.update(RUN, leased_at=datetime.datetime.now(datetime.UTC).isoformat())
         assert ask().ready is False
 
     def test_the_nodes_are_let_go_with_the_runs_other_objects(self, ask, cluster, resources):
