@@ -199,16 +199,20 @@ class OwnStack:
         }
 
 
-def stacks(lab: Lab, api: KubernetesApi, urls: Mapping[bool, str]) -> dict[bool, OwnStack]:
+def stacks(
+    lab: Lab, api: KubernetesApi, urls: Mapping[bool, str], **zones: str
+) -> dict[bool, OwnStack]:
     """A stack with a cluster of its own, and under True one that uses this cluster.
 
-    Each has a result. The values of the changes that they are to try are in the Region.
+    Each has a result. The values of the changes that they are to try are in the Region. `zones`
+    are parameters of the first stack.
     """
     lab.backend.endpoint = api.url
     given = {
         "ToolImage": IMAGE,
         "KubernetesVersion": "1.35",
         "AvailabilityZone": "us-east-1a",
+        **zones,
     }
     own = OwnStack(lab, api, urls[False], "own", given).create()
     recorded = lab.backend.clusters[own.outputs()["ClusterName"]]

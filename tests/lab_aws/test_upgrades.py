@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from lab import stack
+from lab.tests.aws.region import Lab
 from tests.lab_aws.kubernetes_api import served
 from tests.lab_aws.own_stack import OwnStack, packaged, stacks
-from tests.lab_aws.region import Lab
 
 #: The last release with one root template for both kinds of clusters.
 EARLIER = "92769ef"
@@ -48,7 +48,7 @@ def earlier(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
     """A stack of the earlier release with a cluster of its own, and one that uses this cluster."""
     url = earlier_release(lab, tmp_path_factory.mktemp("earlier"))
     with served() as api:
-        yield stacks(lab, api, {False: url, True: url})
+        yield stacks(lab, api, {False: url, True: url}, OtherAvailabilityZone="us-east-1b")
 
 
 @pytest.fixture(scope="module")
