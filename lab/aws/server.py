@@ -29,7 +29,7 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from lab.aws import free_tier, moto_patches, server_memory
-from lab.aws.account import REGION
+from lab.aws.account import ACCOUNT_ID, REGION
 from lab.aws.api_errors import ApiError
 from lab.aws.authorization.authorizer import Authorizer
 from lab.aws.awslambda.archives import Archives
@@ -159,7 +159,7 @@ def serve(
     karpenter = Karpenter(clients, infrastructure)
     api_faults = ApiFaults(
         lambda key: session[0] if (session := authorizer.session(key)) else None,
-        lambda role: trusts(role, "lambda.amazonaws.com"),
+        lambda role: trusts(role, "lambda.amazonaws.com", {"aws:sourceaccount": [ACCOUNT_ID]}),
     )
     own = {**api_faults.injectors, **function_faults.injectors(runtime), **router.injectors}
     faults = Leases({**own, **injectors})

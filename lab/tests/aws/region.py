@@ -18,7 +18,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from lab.aws.account import REGION
+from lab.aws.account import ACCOUNT_ID, REGION
 from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup
 from lab.aws.eks.infrastructure import NodeLaunchError, NodeSpec
 from lab.aws.iam.identity import assume_role
@@ -160,11 +160,17 @@ class Lab:
         *statements: dict[str, Any],
         boundary: str | None = None,
     ) -> str:
-        """Create a role with these statements. Without any it may do everything."""
-        document = (
-            '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole",'
-            f'"Principal":{{"Service":"{service}"}}}}]}}'
-        )
+        """Create a role with these statements. Without any it may do everything.
+
+        A service may assume it for this account only, as those of the project's templates.
+        """
+        trust = {
+            "Effect": "Allow",
+            "Action": "sts:AssumeRole",
+            "Principal": {"Service": service},
+            "Condition": {"StringEquals": {"aws:SourceAccount": ACCOUNT_ID}},
+        }
+        document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
         limit = {"PermissionsBoundary": boundary} if boundary else {}
         made = self.client("iam").create_role(
             RoleName=f"role-{uuid.uuid4().hex[:12]}", AssumeRolePolicyDocument=document, **limit
