@@ -200,12 +200,11 @@ class OwnStack:
 
 
 def stacks(
-    lab: Lab, api: KubernetesApi, urls: Mapping[bool, str], **zones: str
+    lab: Lab, api: KubernetesApi, urls: Mapping[bool, str], name: str = "own", **zones: str
 ) -> dict[bool, OwnStack]:
     """A stack with a cluster of its own, and under True one that uses this cluster.
 
-    Each has a result. The values of the changes that they are to try are in the Region. `zones`
-    are parameters of the first stack.
+    Each has a result. `zones` are parameters of the first stack.
     """
     lab.backend.endpoint = api.url
     given = {
@@ -214,16 +213,16 @@ def stacks(
         "AvailabilityZone": "us-east-1a",
         **zones,
     }
-    own = OwnStack(lab, api, urls[False], "own", given).create()
+    own = OwnStack(lab, api, urls[False], name, given).create()
     recorded = lab.backend.clusters[own.outputs()["ClusterName"]]
     api.nodes = lambda: list(recorded.nodes.values())
     given = {
         "ToolImage": IMAGE,
         "ExistingClusterName": own.outputs()["ClusterName"],
-        "Namespace": "guest",
+        "Namespace": f"guest-of-{name}",
         "RetainResults": "false",
     }
-    guest = OwnStack(lab, api, urls[True], "guest", given).create()
+    guest = OwnStack(lab, api, urls[True], f"guest-of-{name}", given).create()
     for made in (own, guest):
         outputs = made.outputs()
         item = {"pk": {"S": "run#1"}, "sk": {"S": "run"}}
@@ -231,8 +230,16 @@ def stacks(
         key = "runs/1/results.json"
         lab.client("s3").put_object(Bucket=outputs["BucketName"], Key=key, Body=b"{}")
         made.home = made.parameters()
-    own.values = guest.values = values_of(lab, own)
     return {False: own, True: guest}
+
+
+def stacks_to_change(
+    lab: Lab, api: KubernetesApi, urls: Mapping[bool, str]
+) -> dict[bool, OwnStack]:
+    """Both stacks. The values of the changes that they are to try are in the Region."""
+    made = stacks(lab, api, urls)
+    made[False].values = made[True].values = values_of(lab, made[False])
+    return made
 
 
 def values_of(lab: Lab, own: OwnStack) -> dict[str, str]:

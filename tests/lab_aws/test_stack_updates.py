@@ -14,7 +14,7 @@ import pytest
 from lab.tests.aws.region import Lab
 from tests.lab_aws.changes import Change, changes
 from tests.lab_aws.kubernetes_api import served
-from tests.lab_aws.own_stack import OwnStack, check, packaged, stacks
+from tests.lab_aws.own_stack import OwnStack, check, packaged, stacks_to_change
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def deployed(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
     """A stack with a cluster of its own, and one that uses this cluster."""
     directory: Path = tmp_path_factory.mktemp("package")
     with served() as api:
-        yield stacks(lab, api, packaged(lab, directory))
+        yield stacks_to_change(lab, api, packaged(lab, directory))
 
 
 def of(stack: OwnStack, *names: str) -> list[Change]:
@@ -106,4 +106,4 @@ def test_node_groups_and_the_namespace_are_replaced_and_the_old_ones_deleted(
     guest = deployed[True]
     check(guest, of(guest, "Namespace"))
     assert guest.api.namespaces() >= {"other"}
-    assert not guest.api.namespaces() & {"guest", "guest-host"}
+    assert not guest.api.namespaces() & {"guest-of-own", "guest-of-own-host"}

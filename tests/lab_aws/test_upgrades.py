@@ -48,7 +48,9 @@ def earlier(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
     """A stack of the earlier release with a cluster of its own, and one that uses this cluster."""
     url = earlier_release(lab, tmp_path_factory.mktemp("earlier"))
     with served() as api:
-        yield stacks(lab, api, {False: url, True: url}, OtherAvailabilityZone="us-east-1b")
+        yield stacks(
+            lab, api, {False: url, True: url}, "earlier", OtherAvailabilityZone="us-east-1b"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,7 @@ def urls(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, str]:
     ("existing", "changes", "reason"),
     [
         (True, {}, "update it with existing-cluster.yaml"),
-        (False, {"ExistingClusterName": "own"}, "update it with template.yaml"),
+        (False, {"ExistingClusterName": "earlier"}, "update it with template.yaml"),
     ],
 )
 def test_the_template_for_the_other_kind_of_cluster_is_refused(
