@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -22,7 +23,7 @@ AFTER_BLOCKS = frozenset(
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(ABC):
     """An execution as the stack records it.
 
     Times are ISO 8601, durations in seconds. None means not known (yet).
@@ -59,9 +60,9 @@ class Record:
         return self.stopped_after is not None or self.phase in AFTER_BLOCKS
 
     @classmethod
+    @abstractmethod
     def from_item(cls, item: Mapping[str, Any]) -> Self:
         """Read an item as the table resource returns it."""
-        raise NotImplementedError
 
     def as_document(self) -> dict[str, Any]:
         """The record for `--json`: its fields by name."""

@@ -7,6 +7,7 @@ attributes are ignored, and missing ones have their defaults.
 from __future__ import annotations
 
 import datetime
+from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator
@@ -123,9 +124,9 @@ class ExecutionRecord(Document):
         """Whether its end has not been recorded yet."""
         return self.status == "running"
 
+    @abstractmethod
     def seconds_until(self, time: str) -> float:
         """How long it has taken at a time."""
-        raise NotImplementedError
 
 
 class RunRecord(ExecutionRecord):
