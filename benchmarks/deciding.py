@@ -37,11 +37,11 @@ from rackrate.executions.store import Store
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.items import block_items, planned_trials
 from rackrate.resources import Resources
-from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL, Settings, StackArm
 from rackrate.stages.collect import Drafts
 from rackrate.stages.plan import plan as plan_run
 from rackrate.tools.base import Interval, Measurement, TestBase
+from rackrate_contract.selectors import Selector
 
 Json = dict[str, Any]
 

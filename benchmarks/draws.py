@@ -48,8 +48,8 @@ from rackrate.verdict.draws import (
     draws_needed,
     has_changed,
 )
-from rackrate.verdict.model import Baseline, Verdict
 from rackrate.verdict.sweeps import against_first
+from rackrate_contract.verdicts import Baseline, Verdict
 
 proof = Proof()
 

@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from rackrate import registry
-from rackrate.document import Json
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.campaign_fields import CampaignInput
 from rackrate.plan.check import MAX_RUN_SECONDS
@@ -25,6 +24,7 @@ from rackrate.plan.items import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate.plan.model import CATALOGUE
 from rackrate.tools.base import TestBase
 from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
+from rackrate_contract.document import Json
 from rackrate_text.units import UNITS
 from scripts.markdown import ROOT, bullet, table, with_part
 

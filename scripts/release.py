@@ -115,7 +115,7 @@ def _wheel(directory: Path, sha256: str) -> Path:
     with tempfile.TemporaryDirectory() as source:
         for name in ("pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(stack.REPOSITORY / name, source)
-        for name in ("cli", "functions/rackrate_text"):
+        for name in ("cli", "functions/rackrate_contract", "functions/rackrate_text"):
             shutil.copytree(stack.REPOSITORY / name, Path(source) / name)
         (Path(source) / "cli" / "release.sha256").write_text(sha256, "ascii")
         # With the setuptools of this environment, so that no package index is asked.

@@ -1,9 +1,8 @@
 """Generate the references of results: the schemas of results and campaigns, the tables' columns.
 
-The schemas come from the models in `rackrate.results.schema` and `rackrate.results.campaign`, which
-check results. The columns are those that `rackrate.results.rows` writes. They go to results.md, to
-the tables of templates/results.yaml, and to the list of their order. A new tool's columns are
-appended to it.
+The schemas come from the types in `rackrate_contract`, which check results. The columns are those
+that `rackrate.results.rows` writes. They go to results.md, to the tables of templates/results.yaml,
+and to the list of their order. A new tool's columns are appended to it.
 """
 
 from __future__ import annotations
@@ -12,17 +11,45 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from rackrate.results import campaign
+from pydantic.json_schema import GenerateJsonSchema
+
+from rackrate.plan.model import Plan
 from rackrate.results.rows import PUBLISHED, TRIALS, VERDICTS
-from rackrate.results.schema import schema
 from rackrate.results.tables import Column, glue_columns
+from rackrate_contract.campaign import CampaignResults
+from rackrate_contract.document import Document
+from rackrate_contract.results import Results
 from scripts.markdown import ROOT, table, with_part
 
 SCHEMA = ROOT / "docs" / "results.schema.json"
 CAMPAIGN_SCHEMA = ROOT / "docs" / "campaign.schema.json"
 REFERENCE = ROOT / "docs" / "results.md"
 TEMPLATE = ROOT / "templates" / "results.yaml"
+
+
+class PlannedResults(Results):
+    """The results of a rackrate run."""
+
+    plan: Plan  # type: ignore[assignment]  # the contract leaves its type to the tools
+
+
+class _Untitled(GenerateJsonSchema):
+    """A schema without the titles that pydantic derives from field names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _schema(model: type[Document], title: str) -> str:
+    """The JSON Schema of a document as it is written, draft 2020-12."""
+    schema = model.model_json_schema(mode="serialization", schema_generator=_Untitled)
+    for each in (schema, *schema["$defs"].values()):
+        # This includes a test's `tool`, which a plan may leave out.
+        each["required"] = list(each["properties"])
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return json.dumps({"$schema": draft, **schema, "title": title}, indent=2) + "\n"
 
 
 def documents() -> dict[Path, str]:
@@ -34,8 +61,8 @@ def documents() -> dict[Path, str]:
         reference = with_part(reference, f"columns of {name}", part)
         template = _with_glue_columns(template, name, columns)
     return {
-        SCHEMA: json.dumps(schema(), indent=2) + "\n",
-        CAMPAIGN_SCHEMA: json.dumps(campaign.schema(), indent=2) + "\n",
+        SCHEMA: _schema(PlannedResults, "Results of a rackrate run"),
+        CAMPAIGN_SCHEMA: _schema(CampaignResults, "Results of a rackrate campaign"),
         REFERENCE: reference,
         TEMPLATE: template,
         PUBLISHED: "".join(f"{column.name}\n" for column in TRIALS),

@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rackrate.document import Document
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.report.campaign_page import render_campaign
 from rackrate.report.page import render_page
-from rackrate.results.campaign import CampaignResults
-from rackrate.results.schema import Results
+from rackrate_contract.campaign import CampaignResults
+from rackrate_contract.document import Document
+from rackrate_contract.results import Results
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "docs" / "data"
 RUN, CAMPAIGN = DATA / "sample.run.json", DATA / "sample.campaign.json"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_metrics, resources
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.plan.items import BlockItem, item_from_json
 from rackrate.results.build import RunFailure
 from rackrate.stages.collect import READ_SECONDS, collect, give_up
+from rackrate_contract.document import Json
 
 #: The part of the function's time that is reserved for reading and storing after the watch: for the
 #: start of readings, for twice the longest of them, and for several times what it takes to store

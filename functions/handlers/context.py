@@ -11,10 +11,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from rackrate.resources import Resources
 from rackrate.stages.finish import Ended
-from rackrate.verdict.model import Verdict
+from rackrate_contract.verdicts import Verdict
 
 if TYPE_CHECKING:  # few functions need what these import
-    from rackrate.verdict.answers import Answer
+    from rackrate_contract.campaign import Answer
 
 logger = Logger()
 

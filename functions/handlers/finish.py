@@ -7,9 +7,9 @@ import os
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_ends, resources
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.stages.finish import end_or_go_on, finish, first_failure
+from rackrate_contract.document import Json
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.results.build import RunFailure
 from rackrate.stages.judge import judge
+from rackrate_contract.document import Json
 
 
 @logger.inject_lambda_context(correlation_id_path="campaign_id")

@@ -8,10 +8,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
 from rackrate import aws
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.executions.store import Store
 from rackrate.stages.notify import Post, notify
+from rackrate_contract.document import Json
 
 
 def _post() -> Post:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.stages.rest_nodes import rest_nodes
+from rackrate_contract.document import Json
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")

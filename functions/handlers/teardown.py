@@ -8,7 +8,6 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_ends, put_metrics, resources
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.stack.custom_resource import Answer, serve
 from rackrate.stages.teardown import (
@@ -17,6 +16,7 @@ from rackrate.stages.teardown import (
     teardown_of_execution,
     teardown_stopped,
 )
+from rackrate_contract.document import Json
 
 
 def _serve_request(request: Mapping[str, Any]) -> Answer:

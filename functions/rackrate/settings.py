@@ -6,9 +6,10 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from rackrate.selectors import Selector, Toleration, parse_tolerations
+from rackrate_contract.arms import BandwidthWeighting
+from rackrate_contract.selectors import Selector, Toleration, parse_tolerations
 from rackrate_text.words import listed
 
 #: EKS puts this label on every node of a managed node group.
@@ -16,9 +17,6 @@ NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 
 #: The name of the load nodes in leases and results, where an arm has its own.
 LOAD = "load"
-
-#: How an instance divides its bandwidth between its network and its volumes. EC2's words.
-BandwidthWeighting = Literal["default", "vpc-1", "ebs-1"]
 
 
 def named_groups(names: Sequence[str]) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
-from rackrate.document import Json
 from rackrate.errors import Throttled, translated
+from rackrate_contract.document import Json
 
 #: The range of DynamoDB's numbers, rounded inward ("Naming rules and data types").
 _SMALLEST, _LARGEST = 1e-130, 9.99e125

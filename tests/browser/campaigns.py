@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rackrate.document import Json
 from rackrate.report.campaign_page import render_campaign
 from rackrate.results.build_campaign import build_campaign, pooled_step
-from rackrate.results.campaign import CampaignFacts, CampaignResults, CampaignStopped, Step
-from rackrate.results.schema import Results
 from rackrate.verdict.campaign import stop
+from rackrate_contract.campaign import CampaignFacts, CampaignResults, CampaignStopped, Step
+from rackrate_contract.document import Json
+from rackrate_contract.results import Results
 from tests.browser.runs import SEED, measured_run, with_nasty_words
 from tests.unit.report.pages import changed
 

@@ -13,22 +13,23 @@ from functools import cache
 from typing import Any
 
 from benchmarks.deciding import Records, planner
-from rackrate.document import Json
 from rackrate.executions.model import RunRecord
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.items import Item, TrialKey, block_items, planned_trials
+from rackrate.plan.items import Item, block_items, planned_trials
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.report.page import render_page
 from rackrate.results.build import RunFailure, RunTimes, build_results, final_status
 from rackrate.results.comparison import Recorded, build_comparison
-from rackrate.results.schema import Findings
 from rackrate.stages.collect import Drafts
 from rackrate.stages.plan import plan as plan_run
 from rackrate.tools.base import Interval, Measurement, TestBase
 from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.wording import name_of_runs
+from rackrate_contract.document import Json
+from rackrate_contract.results import Findings
+from rackrate_contract.trials import TrialKey
 from tests.unit.report.pages import changed
 
 Spoil = Callable[[Trial], Trial]

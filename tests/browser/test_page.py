@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser
 
-from rackrate.results.schema import Comparison
+from rackrate_contract.comparison import Comparison
 from tests.browser.looking import (
     DANGLING,
     FIGURES,
@@ -148,9 +148,10 @@ def test_every_test_has_its_figures(page: Opened, run: Run) -> None:
     assert wanted_figures(run) - drawn == set()
 
 
-def named_in(name: str, run: Run) -> set[str]:
+def named_in(figure: str, run: Run) -> set[str]:
     """The tests that a figure shows."""
-    return {test.name for test in run.results.plan.tests if name.startswith(test.name)}
+    names = [test["name"] for test in run.results.plan["tests"]]
+    return {name for name in names if figure.startswith(name)}
 
 
 def wanted_figures(run: Run) -> set[tuple[str, str]]:

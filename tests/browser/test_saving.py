@@ -146,7 +146,7 @@ def number(value: object) -> object:
 
 
 def check_trials(run: Run, rows: Rows) -> None:
-    test = run.results.plan.tests[0].name
+    test = run.results.plan["tests"][0]["name"]
     wanted = [
         (
             t.block,
@@ -173,7 +173,7 @@ def check_interval(run: Run, rows: Rows) -> None:
 
 def check_series(run: Run, rows: Rows) -> None:
     """The trials that the figure draws, whole."""
-    test = run.results.plan.tests[0].name
+    test = run.results.plan["tests"][0]["name"]
     drawn = {(row["block"], row["client"], row["server"]) for row in rows}
     wanted = [
         (t.block, t.client_name, each.start_seconds, each.bits_per_second, each.retransmits)
@@ -206,7 +206,7 @@ def check_ecdf(run: Run, rows: Rows) -> None:
 
 
 def check_matrix(run: Run, rows: Rows) -> None:
-    test = run.results.plan.tests[0].name
+    test = run.results.plan["tests"][0]["name"]
     by_pair = defaultdict(list)
     for trial in run.trials:
         if trial.test == test and trial.is_measured and not trial.warm_up:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rackrate.results.campaign import CampaignResults
+from rackrate_contract.campaign import CampaignResults
 
 CAMPAIGN = "campaign-20261121-160000-1f2e"
 

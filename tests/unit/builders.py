@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, InstancePlacement, Node
-from rackrate.plan.costs import Cost
-from rackrate.plan.estimate import Estimates
-from rackrate.plan.items import TrialKey
+from rackrate.plan.arms import ArmChoice
 from rackrate.plan.model import CATALOGUE, Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.registry import load_test
-from rackrate.selectors import Selector
 from rackrate.settings import NODE_GROUP_LABEL
 from rackrate.tools.base import TestBase
-from rackrate.verdict.model import Baseline, Pairs, Verdict
+from rackrate_contract.arms import Arm, InstanceNetwork, InstancePlacement, Node
+from rackrate_contract.estimates import Cost, Estimates
+from rackrate_contract.selectors import Selector
+from rackrate_contract.trials import TrialKey
+from rackrate_contract.verdicts import Baseline, Pairs, Verdict
 
 TESTS = tuple(load_test({"name": name, **CATALOGUE[name]}) for name in ("tcp-1", "tcp-8", "rtt"))
 

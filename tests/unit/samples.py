@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rackrate.selectors import Selector
 from rackrate.settings import Settings, StackArm
+from rackrate_contract.selectors import Selector
 
 DATA = Path(__file__).parent / "data"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.selectors import (
+from rackrate_contract.selectors import (
     Requirement,
     Selector,
     Toleration,

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from rackrate.selectors import Selector
 from rackrate.settings import Settings, StackArm
+from rackrate_contract.selectors import Selector
 from tests.templates.cloudformation import ROOT, load
 
 TEMPLATE = load(ROOT / "templates" / "benchmark.yaml")

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.renewal import RENEWAL_SECONDS, Renewal, all_groups, renew, update_groups
 from rackrate.changes.scaling import put_back, sizes_before
-from rackrate.document import Json
 from rackrate.errors import Fault
 from rackrate.measure.node_groups import update_release
 from rackrate.measure.releases import Images, releases
 from rackrate.resources import Resources
+from rackrate_contract.document import Json
 from rackrate_text.words import listed
 
 #: How many releases a fault names.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from rackrate.document import Json
 from rackrate.errors import Fault
 from rackrate.resources import Resources
+from rackrate_contract.document import Json
 
 #: A value of a sweep, as the campaign's input has it.
 Value = str | int

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.renewal import renew
 from rackrate.changes.scaling import put_back, sizes_before
-from rackrate.document import Json
 from rackrate.errors import Fault
 from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.resources import Resources
+from rackrate_contract.document import Json
 
 
 class NewNodes(Change):

@@ -17,13 +17,13 @@ from rackrate.changes.base import Change, Made, Value
 from rackrate.changes.nodes import room
 from rackrate.changes.renewal import RENEWAL_SECONDS, Renewal, all_groups, renew, update_groups
 from rackrate.changes.scaling import put_back, sizes_before
-from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
 from rackrate.measure.instance_types import instance_types
 from rackrate.measure.launch_templates import Version, delete_versions, make_version, versions
 from rackrate.measure.node_groups import NodeGroup, update_template
 from rackrate.plan.capacity import load_nodes_for, strategies_of
 from rackrate.resources import Resources
+from rackrate_contract.document import Json
 from rackrate_text.quotas import quota_code
 from rackrate_text.words import listed
 

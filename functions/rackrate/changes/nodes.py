@@ -14,7 +14,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate.changes.base import Value
 from rackrate.changes.draws import NewNodes
-from rackrate.document import Json
 from rackrate.errors import Fault, NodesUnavailable, translated
 from rackrate.measure.instance_types import instance_types
 from rackrate.measure.launch_templates import instance_type_of
@@ -22,6 +21,7 @@ from rackrate.measure.node_groups import groups_of
 from rackrate.plan.capacity import LoadRoom, Room, addresses_per_node, faults_of_node_counts
 from rackrate.plan.faults import kind_of
 from rackrate.resources import Resources
+from rackrate_contract.document import Json
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, NODES_PER_GROUP, quota_code
 
 

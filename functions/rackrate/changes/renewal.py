@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from rackrate.changes.base import Made
 from rackrate.changes.scaling import PATIENCE_SECONDS, resize_arms
-from rackrate.document import Json
 from rackrate.errors import ChangeFailed
 from rackrate.measure.node_groups import NodeGroup, groups_of, update_of
 from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.resources import Resources
 from rackrate.times import now, seconds_between
+from rackrate_contract.document import Json
 from rackrate_text.units import duration
 
 #: How long a step takes, at least and at most. An update of a node group without nodes takes one to

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rackrate.changes.base import Change, Made, Value
-from rackrate.document import Json
 from rackrate.errors import ChangeFailed, Fault
 from rackrate.measure import addons
 from rackrate.measure.addons import Addon, nodes_with_it
 from rackrate.resources import Resources
 from rackrate.times import now, seconds_between
+from rackrate_contract.document import Json
 from rackrate_text.units import duration
 from rackrate_text.words import listed
 

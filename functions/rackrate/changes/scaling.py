@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.changes.base import Made
-from rackrate.document import Json
 from rackrate.measure.node_groups import (
     NodeGroup,
     Sizes,
@@ -18,6 +17,7 @@ from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
 from rackrate.times import now, seconds_between
+from rackrate_contract.document import Json
 from rackrate_text.words import counted
 
 #: How long nodes may take to come or to go. EKS waits up to 15 minutes for a node's pods to leave.

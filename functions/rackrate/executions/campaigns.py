@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rackrate.document import Document, Json
 from rackrate.executions.model import CampaignRecord, CampaignStep, ChangeTimes, Series
 from rackrate.executions.objects import Objects
 from rackrate.executions.records import Executions, known, readable
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.table import Table
 from rackrate.times import now
+from rackrate_contract.document import Document, Json
 
 #: A series has at most this many draws; the oldest leave it.
 MAX_SERIES = 60

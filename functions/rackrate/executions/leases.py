@@ -10,12 +10,12 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.executions.model import Kind, Lease
 from rackrate.executions.records import known
 from rackrate.table import Table, from_item, to_item
 from rackrate.times import now
+from rackrate_contract.document import Json
 
 logger = Logger(child=True)
 

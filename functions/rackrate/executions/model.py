@@ -12,15 +12,14 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator
 
-from rackrate.document import Document, Json
 from rackrate.measure.obstacles import GaveUp
-from rackrate.plan.replacements import Replacement
 from rackrate.times import seconds_between
-from rackrate.verdict.answers import CampaignStopped
-from rackrate.verdict.enough import Stopped
+from rackrate_contract.campaign import CampaignKind, CampaignStopped, Step
+from rackrate_contract.campaign import CampaignStatus as Status
+from rackrate_contract.document import Document, Json
+from rackrate_contract.results import Replacement, Stopped
 
 __all__ = [
-    "CampaignKind",
     "CampaignOutput",
     "CampaignRecord",
     "CampaignStep",
@@ -32,17 +31,11 @@ __all__ = [
     "RunRecord",
     "Series",
     "Status",
-    "Step",
     "Time",
 ]
 
 #: The kinds of executions. Either can hold a lease.
 Kind = Literal["run", "campaign"]
-#: What a campaign's steps have in common: each gets new nodes, each has another value, or they are
-#: runs that were made before.
-CampaignKind = Literal["draws", "sweep", "pool"]
-_Ended = Literal["succeeded", "degraded", "failed", "aborted", "timed_out"]
-Status = Literal[_Ended, "running", "invalid", "dry_run", "skipped"]
 
 
 def _time(text: str) -> str:
@@ -55,34 +48,6 @@ def _time(text: str) -> str:
 
 #: A time in ISO 8601 with its zone.
 Time = Annotated[str, AfterValidator(_time)]
-
-
-class Step(Document):
-    """A step of a campaign: a change, then a run."""
-
-    number: int
-    """From 1."""
-    change: str
-    """What was changed, such as `new nodes` or `VPC CNI v1.15.4-eksbuild.1`."""
-    value: str | int | None
-    """The value of a sweep's step; null for a draw."""
-    run_id: str
-    status: str
-    """The status of its run, or `lost` if the change failed."""
-    started_at: str | None
-    """When its run started; null if it never did. ISO 8601, UTC."""
-    change_seconds: float | None
-    """How long the change took."""
-    run_seconds: float | None
-    """How long its run held the nodes, with the start of its servers and its clean-up; of a pooled
-    run, how long it took."""
-    dollars: float | None
-    nodes: dict[str, tuple[str, ...]]
-    """The names of the nodes of each arm."""
-    source: str | None = None
-    """For a pool: where the run is from, such as another stack's name."""
-    reason: str | None = None
-    """Why it has no result."""
 
 
 class ExecutionRecord(Document):

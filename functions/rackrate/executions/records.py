@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from aws_lambda_powertools import Logger
 from pydantic import ValidationError
 
-from rackrate.document import Document, Json
 from rackrate.executions.model import ExecutionRecord, Status
 from rackrate.executions.objects import Objects
 from rackrate.table import Table
 from rackrate.times import now
+from rackrate_contract.document import Document, Json
 
 logger = Logger(child=True)
 

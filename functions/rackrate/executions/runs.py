@@ -8,12 +8,13 @@ from typing import NamedTuple
 from rackrate.executions.model import RunRecord
 from rackrate.executions.objects import Objects
 from rackrate.executions.records import Executions
-from rackrate.plan.arms import Node
 from rackrate.plan.items import Item, items_from_json
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.replacements import Replacement, nodes_at
+from rackrate.plan.replacements import nodes_at
 from rackrate.table import Table
 from rackrate.times import later, now, seconds_between
+from rackrate_contract.arms import Node
+from rackrate_contract.results import Replacement
 from rackrate_text.names import is_id
 
 #: What a run's item has from its end, from what led to it, or from a hold on nodes given back.

@@ -14,14 +14,14 @@ from typing import Any, Literal, NamedTuple
 from botocore.exceptions import ClientError
 from pydantic import TypeAdapter
 
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.executions.objects import Objects
 from rackrate.executions.records import known
 from rackrate.measure.trials import RawValues, Trial, TrialState
-from rackrate.plan.items import TrialKey
 from rackrate.table import Table, from_item, to_item
-from rackrate.verdict.model import Verdict
+from rackrate_contract.document import Json
+from rackrate_contract.trials import TrialKey
+from rackrate_contract.verdicts import Verdict
 
 #: The items of a trial: what counts of it, and the latest repetition of a measured one.
 ItemKind = Literal["trial", "repeat"]

@@ -9,8 +9,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from rackrate.document import Json
 from rackrate.errors import ChangeFailed, translated
+from rackrate_contract.document import Json
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.watch import Watch
 
 from rackrate import aws
-from rackrate.document import Json
 from rackrate.errors import AdmissionRefused, ClusterUnreachable, Throttled, is_throttling
+from rackrate_contract.document import Json
 
 # As aws-cli's `eks get-token` (customizations/eks/get_token.py): a presigned call that is valid for
 # 60 s as a URL. EKS accepts it as a token for 15 minutes, of which aws-cli uses 14.

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Set
 
 from pydantic import Field
 
-from rackrate.document import Document
 from rackrate.foreign import plain
 from rackrate.measure.interfaces import Unreadable
-from rackrate.plan.arms import Arm, EnaExpressUse, Interface
+from rackrate_contract.arms import Arm, EnaExpressUse, Interface
+from rackrate_contract.document import Document
 
 #: The programs that read ENA's counters, each with its Debian package.
 PROGRAMS: Mapping[str, str] = {"ethtool": "ethtool"}

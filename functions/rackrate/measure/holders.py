@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from rackrate.document import Json
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.networks import pods_path
 from rackrate.measure.servers import why_waiting
 from rackrate.settings import Settings, StackArm
+from rackrate_contract.document import Json
 
 #: How many requests to the cluster run in parallel.
 WORKERS = 16

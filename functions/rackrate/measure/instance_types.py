@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from rackrate.document import Json
 from rackrate.errors import translated
 from rackrate.measure.placement import MOST_VALUES, all_pages
+from rackrate_contract.document import Json
 
 
 def instance_types(ec2: Any, names: Iterable[str | None]) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rackrate.foreign import plain
-from rackrate.plan.arms import Interface
+from rackrate_contract.arms import Interface
 
 #: The parts of a reading, and the command that prints each for an interface.
 DRIVER = ("ethtool", "--driver")

@@ -14,15 +14,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rackrate.document import Json
 from rackrate.measure.starts import STARTS, waiting
-from rackrate.plan.arms import Network
 from rackrate.plan.durations import traffic_seconds
 from rackrate.plan.items import BlockItem, Pair, Phase
-from rackrate.selectors import Toleration
 from rackrate.settings import StackArm
 from rackrate.tools.base import Port, Server, TestBase
 from rackrate.workloads.base import FILES, WorkloadTest
+from rackrate_contract.arms import Network
+from rackrate_contract.document import Json
+from rackrate_contract.selectors import Toleration
 
 RUN, ROLE, ARM = "rackrate.dev/run", "rackrate.dev/role", "rackrate.dev/arm"
 NETWORK = "rackrate.dev/network"

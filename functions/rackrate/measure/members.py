@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rackrate.document import Document, Json
 from rackrate.foreign import plain
 from rackrate.measure import cpu_use, manifests
 from rackrate.measure.cluster import Cluster
@@ -21,12 +20,14 @@ from rackrate.measure.networks import pods_path
 from rackrate.measure.obstacles import absence
 from rackrate.measure.pods import missing_part, outcome
 from rackrate.measure.servers import why_waiting
-from rackrate.plan.arms import Arm, Node
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.workloads import host_names, places, workloads
-from rackrate.selectors import Toleration
 from rackrate.settings import Settings
 from rackrate.workloads.base import DATA, FILES, Volume, WorkloadTest
+from rackrate_contract.arms import Arm, Node
+from rackrate_contract.document import Document, Json
+from rackrate_contract.results import MemberStart
+from rackrate_contract.selectors import Toleration
 
 TEST, MEMBER = "rackrate.dev/test", "rackrate.dev/member"
 #: How long the image of a member may take to come, besides the seconds until it is ready.
@@ -40,22 +41,6 @@ _DATA = "data"
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 #: How many lines of its log are read of a member that ended.
 _LINES = 100
-
-
-class MemberStart(Document):
-    """How a member of a workload started."""
-
-    name: str
-    """Its host name."""
-    node: str
-    created_at: str | None
-    """ISO 8601; null if there is no pod."""
-    started_at: str | None
-    """When its container started; null if it did not."""
-    ready_at: str | None
-    """When its pod was ready; null if it was not."""
-    failure: str | None
-    """Why it was not ready; null if it was."""
 
 
 class WorkloadStart(Document):

@@ -7,8 +7,8 @@ their own follow it. Pods in their node's network run in a second namespace, if 
 from __future__ import annotations
 
 from rackrate.errors import ServersNotReady
-from rackrate.plan.arms import Network
 from rackrate.settings import Settings
+from rackrate_contract.arms import Network
 
 
 def namespaces(settings: Settings) -> tuple[str, ...]:

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rackrate.document import Json
 from rackrate.foreign import plain
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.manifests import OS_LABEL
-from rackrate.plan.arms import Node
-from rackrate.selectors import Toleration, taint_text
 from rackrate.settings import NODE_GROUP_LABEL, StackArm
+from rackrate_contract.arms import Node
+from rackrate_contract.document import Json
+from rackrate_contract.selectors import Toleration, taint_text
 
 #: The label of nodes whose network is scaled down on purpose. Results report the scale.
 NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"

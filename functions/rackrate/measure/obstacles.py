@@ -6,8 +6,8 @@ import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from rackrate.document import Document, Json
 from rackrate.plan.items import Pair
+from rackrate_contract.document import Document, Json
 from rackrate_text.words import listed
 
 #: How long a run waits for a node that is not Ready, or for a server that vanished, and how long an

@@ -13,9 +13,9 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from rackrate.document import Json
-from rackrate.plan.arms import InstancePlacement, Node
 from rackrate.plan.ceilings import bandwidth_weighting
+from rackrate_contract.arms import InstancePlacement, Node
+from rackrate_contract.document import Json
 
 logger = Logger(child=True)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rackrate.document import Json
 from rackrate.errors import ServersNotReady
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.networks import namespace_of
 from rackrate.measure.pods import INITIALIZING, failed_init_containers, missing_part
-from rackrate.plan.arms import Network
 from rackrate.settings import Settings
+from rackrate_contract.arms import Network
+from rackrate_contract.document import Json
 
 
 def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Json:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from rackrate.document import Json
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Cluster
 from rackrate.tools.base import TestBase
+from rackrate_contract.document import Json
 
 #: Requests to the API at the same time.
 WORKERS = 16

@@ -5,16 +5,14 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections.abc import Sequence
-from typing import Literal
 
-from rackrate.document import Document, Json
 from rackrate.foreign import plain
 from rackrate.histograms import Histogram
-from rackrate.plan.arms import Network, Via
-from rackrate.plan.items import TrialKey
 from rackrate.tools.base import MEMBERS_CPU, Interval, Measurement, TestBase
+from rackrate_contract.arms import Network, Via
+from rackrate_contract.document import Document, Json
+from rackrate_contract.trials import Status, TrialKey
 
-Status = Literal["measured", "failed"]
 Detail = float | int | str
 
 

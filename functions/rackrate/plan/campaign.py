@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.campaign_fields import LEAST_DRAWS, MAX_SWEEP_VALUES, CampaignInput, Draws
 from rackrate.plan.capacity import load_nodes_for
@@ -29,6 +28,7 @@ from rackrate.plan.faults import (
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.model import Plan
 from rackrate.settings import Settings
+from rackrate_contract.document import Document, Json
 from rackrate_text.words import listed, nearest
 
 #: The fields that say what a campaign does. They exclude each other.

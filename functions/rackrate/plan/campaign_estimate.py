@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rackrate.document import Document
 from rackrate.plan.campaign import USUAL_DRAWS, Campaign
-from rackrate.plan.costs import Cost
-from rackrate.plan.estimate import Estimates
 from rackrate.plan.faults import Faults
+from rackrate_contract.estimates import (
+    CampaignEstimate,
+    Cost,
+    Estimates,
+    Power,
+    Span,
+    StepEstimate,
+    Steps,
+)
 from rackrate_text.units import dollars, duration
 from rackrate_text.words import span
 
@@ -22,97 +28,6 @@ DRAW_SECONDS = (240.0, 480.0)
 
 #: The state machine's time-out, less half a day of waiting for the nodes.
 MOST_SECONDS = 604800 - 12 * 3600
-
-
-class Span(Document):
-    """The least and the most of a figure."""
-
-    least: float
-    most: float
-
-
-class Steps(Document):
-    """The least and the most steps."""
-
-    least: int
-    most: int
-
-
-class Power(Document):
-    """How many draws may be needed for an answer."""
-
-    ratio: float
-    """The true ratio: 1.3 is 30 % more than the baseline."""
-    variability: float
-    """How much draws differ: the standard deviation of the ratio's logarithm."""
-    draws: int | None
-    """The draws that settle it with a probability of 80 %; null if more than a campaign makes."""
-
-
-class StepEstimate(Document):
-    """What one step takes: its change, then its run."""
-
-    value: str | int | None
-    """The value of a sweep's step; null for a draw."""
-    nodes: int
-    """The number of nodes of each arm."""
-    change_seconds: Span
-    run_seconds: Span
-    usd_per_hour: float | None
-    """What nodes and cluster cost while they are up; null if no price is known."""
-    usd_of_run: Span
-    """What the step costs besides: state transitions, functions, traffic."""
-
-    def usd(self, seconds: float) -> float | None:
-        """What a step costs that takes so many seconds; None if no price is known."""
-        if self.usd_per_hour is None:
-            return None
-        return self.usd_per_hour * seconds / 3600 + self.usd_of_run.most
-
-    @property
-    def most_seconds(self) -> float:
-        """How long it takes at most."""
-        return self.change_seconds.most + self.run_seconds.most
-
-    @property
-    def most_usd(self) -> float | None:
-        """What it costs at most; None if no price is known."""
-        return self.usd(self.most_seconds)
-
-    @property
-    def least_usd(self) -> float | None:
-        """What it costs at least; None if no price is known."""
-        if self.usd_per_hour is None:
-            return None
-        seconds = self.change_seconds.least + self.run_seconds.least
-        return self.usd_per_hour * seconds / 3600 + self.usd_of_run.least
-
-
-class CampaignEstimate(Document):
-    """The estimate of a campaign, made before it changes anything."""
-
-    steps: Steps
-    """Without those that it takes over."""
-    seconds: Span
-    usd: Span | None
-    """Null if no price is known."""
-    step_estimates: tuple[StepEstimate, ...]
-    """One for each value of a sweep; one for all draws."""
-    power: tuple[Power, ...]
-    """Empty except for draws."""
-    guards_that_would_trip: tuple[str, ...]
-    """What may go wrong in each run, with its remedy."""
-    assumptions: tuple[str, ...]
-
-    @property
-    def mean_step_seconds(self) -> float:
-        """How long a step takes at most, on the mean of the values."""
-        seconds = [step.most_seconds for step in self.step_estimates]
-        return sum(seconds) / len(seconds)
-
-    def of_step(self, value: str | int | None) -> StepEstimate:
-        """The estimate of the step with a value."""
-        return next(each for each in self.step_estimates if each.value == value)
 
 
 def change_span(measured: Sequence[float]) -> tuple[float, float] | None:

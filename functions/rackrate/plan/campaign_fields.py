@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from rackrate.document import Document
 from rackrate.plan.fields import JsonSchemaField, LeastMost
 from rackrate.tools.base import NAME_PATTERN
+from rackrate_contract.document import Document
 
 #: Fewer draws say nothing of the placement group.
 LEAST_DRAWS = 4

@@ -18,10 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackrate.document import Document
-from rackrate.plan.arms import Arm, InstanceNetwork
-from rackrate.settings import BandwidthWeighting
 from rackrate.tools.base import TestBase, Throughput
+from rackrate_contract.arms import Arm, BandwidthWeighting, InstanceNetwork
+from rackrate_contract.verdicts import Ceiling
 from rackrate_text.units import percent, quantity
 
 GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html"
@@ -66,22 +65,6 @@ class Limit:
     bits_per_second: float
     source: str = GUIDE
     sustained_bits_per_second: float | None = None
-
-
-class Ceiling(Document):
-    """The documented limits that apply to a verdict on throughput, in bit/s after scaling."""
-
-    name: str
-    """The arm's limit."""
-    arm: float
-    baseline: float
-    source: str
-    arm_share: float | None
-    """The arm's level as a share of its limit."""
-    baseline_share: float | None
-    explains: bool
-    """Whether the limits explain how the arms compare."""
-    text: str
 
 
 @dataclass(frozen=True)

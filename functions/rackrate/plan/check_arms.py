@@ -7,12 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rackrate.plan.arms import ArmChoice, Network, PairZones, Via
+from rackrate.plan.arms import ArmChoice
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.faults import Faults, faults_of, kind_of, named_twice, shown
 from rackrate.plan.fields import PlanInput
 from rackrate.plan.pairing import Pairing
 from rackrate.settings import StackArm
+from rackrate_contract.arms import Network, PairZones, Via
 from rackrate_text.words import counted, listed, nearest
 
 

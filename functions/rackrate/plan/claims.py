@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rackrate.errors import Fault
-from rackrate.plan.arms import Arm, InstancePlacement, Node
 from rackrate.plan.faults import Faults
 from rackrate.plan.pairing import Pairing
 from rackrate.tools.base import TestBase
+from rackrate_contract.arms import Arm, InstancePlacement, Node
 from rackrate_text.words import counted, listed
 
 #: How many nodes of an arm a fault names.

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rackrate.document import Document
 from rackrate.plan import prices
 from rackrate.plan.items import Item, MakeupItem
 from rackrate.plan.prices import Price, Query
+from rackrate_contract.estimates import Cost, CostLine
 from rackrate_text.units import dollars, duration
 
 #: Memory of the functions in MB, as in templates/benchmark.yaml. A GB has 1024 MB here. Collect,
@@ -142,38 +142,6 @@ def queries(usage: Usage) -> list[Query]:
         prices.LAMBDA_GIGABYTE_SECOND,
         *([prices.CROSS_ZONE_GIGABYTE] if usage.cross_zone_bytes else []),
     ]
-
-
-class CostLine(Document):
-    """A line of the estimated cost; an unknown amount is null."""
-
-    what: str
-    quantity: float
-    unit: str
-    usd_per_unit: float | None
-    usd: float | None
-    source: str
-    paid_anyway: bool
-    """Whether you also pay it without the run."""
-
-
-class Cost(Document):
-    """The estimated cost, in US dollars."""
-
-    region: str
-    lines: tuple[CostLine, ...]
-    usd: float
-    """The sum of the known amounts."""
-    usd_of_run: float
-    """The part that you pay only because of the run."""
-    unknown: tuple[str, ...]
-    """Items without a price, which are not in the sum."""
-    notes: tuple[str, ...]
-    """Why a price did not come from the API."""
-    not_included: tuple[str, ...]
-    """What the estimate does not include."""
-    summary: tuple[str, ...]
-    """A few lines for a console."""
 
 
 def estimate(usage: Usage, found: Mapping[Query, Price], *, region: str) -> Cost:

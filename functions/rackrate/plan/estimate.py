@@ -6,56 +6,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rackrate.document import Document
 from rackrate.plan import costs, durations
-from rackrate.plan.arms import Arm, Node
 from rackrate.plan.ceilings import arm_limit
-from rackrate.plan.costs import Cost
-from rackrate.plan.guards import Guard, Outlook, planned_guards
+from rackrate.plan.guards import Outlook, planned_guards
 from rackrate.plan.items import Item, Pair, block_items, planned_trials, up_to_batch
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.prices import prices
 from rackrate.tools.base import TestBase, Throughput
+from rackrate_contract.arms import Arm, Node
+from rackrate_contract.document import Document
+from rackrate_contract.estimates import AtLeast, Cost, Estimates, Traffic
 
 #: How long a look at the verdicts takes.
 OVERHEAD_SECONDS_PER_LOOK = 5.0
-
-
-class Traffic(Document):
-    """The most bytes that a node is expected to send and receive."""
-
-    sent: int
-    received: int
-
-    @property
-    def most(self) -> int:
-        """The larger of the bytes sent and the bytes received."""
-        return max(self.sent, self.received)
-
-
-class AtLeast(Document):
-    """The least that a run may come to: every verdict is settled at its first look."""
-
-    blocks: int
-    seconds: float
-    trials: int
-    usd: float | None
-    """As far as prices are known; null if none is."""
-
-
-class Estimates(Document):
-    """The estimates that were made before the run, for the most blocks that it may measure."""
-
-    seconds: float
-    block_seconds: float
-    trials: int
-    bytes_per_node: dict[str, Traffic]
-    state_transitions: int
-    cost: Cost
-    guards: tuple[Guard, ...]
-    at_least: AtLeast | None = None
-    """The same for the fewest blocks; null in results of earlier releases."""
 
 
 class EstimateSummary(Document):

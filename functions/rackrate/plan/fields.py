@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
-from rackrate.document import Document
 from rackrate.tools.base import refusal
+from rackrate_contract.document import Document
 
 DEFAULT_TESTS = ("requests", "requests-loaded", "tcp-1", "tcp-8")
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rackrate.document import Document
-from rackrate.plan.arms import Arm, Node
 from rackrate.plan.ceilings import limit_for
 from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS
 from rackrate.plan.items import Item, block_items
 from rackrate.plan.workloads import pair_tests, places, workloads
 from rackrate.tools.base import TestBase
+from rackrate_contract.arms import Arm, Node
+from rackrate_contract.estimates import Guard
 from rackrate_text.units import duration, quantity, ratio
 from rackrate_text.words import counted, listed
 
@@ -26,17 +26,6 @@ ONE_THREAD_BITS_PER_SECOND = 40e9
 
 #: The guard whose finding is a warning of the result too.
 UNKNOWN_TYPES = "unknown_types"
-
-
-class Guard(Document):
-    """A check of the plan before the run."""
-
-    guard: str
-    would_trip: bool
-    text: str
-    """What was found."""
-    remedy: str
-    """Empty if it would not trip."""
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,10 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter
 
-from rackrate.document import Document
-from rackrate.plan.arms import Arm, Network, Node, Via
 from rackrate.plan.fields import Direction, Load
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
@@ -33,7 +30,9 @@ from rackrate.plan.workloads import pair_tests, places, workloads
 from rackrate.registry import AnyTest
 from rackrate.tools.base import TestBase
 from rackrate.workloads.base import WorkloadTest
-from rackrate_text.failures import place
+from rackrate_contract.arms import Arm, Network, Node, Via
+from rackrate_contract.document import Document
+from rackrate_contract.trials import TrialKey
 
 #: A batch has one make-up item for this many ordinary items, and at least one.
 ITEMS_PER_MAKEUP = 3
@@ -51,27 +50,6 @@ MAX_TRIALS_PER_ITEM = 3072
 
 #: What an item does with a workload: it loads its data, or measures it.
 Phase = Literal["load", "measure"]
-
-
-@dataclass(frozen=True, order=True)
-class TrialKey:
-    """The key of a trial within a run. `client` and `server` are node names."""
-
-    block: int
-    arm: str
-    test: str
-    client: str
-    server: str
-
-    @property
-    def id(self) -> str:
-        """The trial's name in file names."""
-        return f"{self.block:04d}_{self.arm}_{self.test}_{self.client}_{self.server}"
-
-    @property
-    def place(self) -> str:
-        """Where it is measured, in words."""
-        return place(self.arm, self.client, self.server)
 
 
 class Pair(Document):

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer
 
 from rackrate import registry
-from rackrate.document import Document
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.fields import Blocks, Direction, IfBusy, Load, PairingField
 from rackrate.plan.workloads import workloads
 from rackrate.registry import AnyTest
 from rackrate.settings import Settings, StackArm
+from rackrate_contract.document import Document
 
 # The order in which the references list the tests. Further tests of the tools follow.
 _FIRST_TESTS = ("tcp-1", "tcp-8", "rtt", "udp-1", "iperf2-32", "latency", "latency-loaded")

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from rackrate.plan.arms import Arm, PairZones
 from rackrate.plan.fields import Direction, Load, PairingField, RandomPairs
+from rackrate_contract.arms import Arm, PairZones
 
 #: Two node names; the client in the direction `forward` comes first.
 Edge = tuple[str, str]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rackrate.document import Document, Json
 from rackrate.plan.campaign import Campaign
-from rackrate.plan.campaign_estimate import CampaignEstimate
 from rackrate.plan.fields import IfBusy
 from rackrate.plan.planned_run import ComparedMetric
+from rackrate_contract.document import Document, Json
+from rackrate_contract.estimates import CampaignEstimate
 
 
 class PlannedCampaign(Document):

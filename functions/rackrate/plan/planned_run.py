@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rackrate.document import Document
-from rackrate.plan.arms import Arm, Node
-from rackrate.plan.estimate import Estimates
 from rackrate.plan.model import Plan
-from rackrate.tools.base import Better
+from rackrate_contract.arms import Arm, Node
+from rackrate_contract.document import Document
+from rackrate_contract.estimates import Estimates
+from rackrate_contract.verdicts import Better
 
 
 class ComparedMetric(Document):

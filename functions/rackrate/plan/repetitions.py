@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from rackrate.plan.items import BlockItem, Item, MakeupItem, TrialKey, block_items
+from rackrate.plan.items import BlockItem, Item, MakeupItem, block_items
+from rackrate_contract.trials import TrialKey
 
 
 class Attempted(Protocol):

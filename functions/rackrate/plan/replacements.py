@@ -8,43 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rackrate.document import Document
-from rackrate.plan.arms import Arm, Node
 from rackrate.plan.claims import placement_faults
+from rackrate_contract.arms import Arm, Node
+from rackrate_contract.results import Replacement
 
 #: The most replacements that a run records.
 MOST_REPLACEMENTS = 64
-
-
-class Replacement(Document):
-    """Another node in the place of a lost one, from one block of a run on."""
-
-    place: str
-    """The place: the name of the node that the plan found there."""
-    arm: str
-    """The stack's arm."""
-    lost: str
-    """The node that was lost."""
-    why: str
-    """How it was lost."""
-    node: Node
-    """The node that took its place."""
-    block: int
-    """The first block with it; 0 is the warm-up, or earlier."""
-    at: str
-    """ISO 8601, UTC."""
-
-    @property
-    def since(self) -> str:
-        """When it came, in words."""
-        return f"in block {self.block}" if self.block else "before block 1"
-
-    def __str__(self) -> str:
-        """A sentence for people."""
-        return (
-            f"The node {self.lost} of {self.arm} was replaced by {self.node.name} {self.since},"
-            f" because it {self.why}. From there on, its pairs are a new placement."
-        )
 
 
 def nodes_at(replacements: Iterable[Replacement]) -> dict[str, Node]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rackrate.plan.arms import Arm, Node
 from rackrate.tools.base import TestBase
 from rackrate.workloads.base import WorkloadTest
+from rackrate_contract.arms import Arm, Node
 
 #: A member's host name is a DNS label.
 _LABEL_LENGTH = 63

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from rackrate.report.tables import link
-from rackrate.results.campaign import CampaignResults, Step, SweepCell
-from rackrate.verdict.answers import Answer
-from rackrate.verdict.model import Word
+from rackrate_contract.campaign import Answer, CampaignResults, Step, SweepCell
+from rackrate_contract.verdicts import Word
 from rackrate_text.words import metric_of_test
 
 #: The most figures of a page, so that it opens quickly and can be sent by mail.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rackrate.report import rendering
 from rackrate.report.campaign_material import CampaignMaterial
 from rackrate.report.sections import answers, campaign, campaign_meaning, steps, sweep
-from rackrate.results.campaign import CampaignResults
+from rackrate_contract.campaign import CampaignResults
 
 
 def render_campaign(document: CampaignResults) -> str:

@@ -13,8 +13,8 @@ from rackrate.report.charts import intervals
 from rackrate.report.frame import Figure
 from rackrate.report.tables import MOST_ROWS
 from rackrate.verdict import wording
-from rackrate.verdict.answers import Answer
-from rackrate.verdict.model import Ends, Verdict, Word
+from rackrate_contract.campaign import Answer
+from rackrate_contract.verdicts import Ends, Verdict, Word
 from rackrate_text.units import quantity
 from rackrate_text.words import interval_title
 

@@ -14,7 +14,7 @@ from rackrate.report.material import Material, MetricMaterial, TestMaterial, pai
 from rackrate.report.tables import Cell, Table, number
 from rackrate.report.values import Columns, Value, by_column
 from rackrate.tools.base import Interval
-from rackrate.verdict.model import Ends
+from rackrate_contract.verdicts import Ends
 from rackrate_text.units import UNKNOWN, duration, metric_column, percent, quantity
 from rackrate_text.words import counted, listed, metric_of_test, metric_words
 

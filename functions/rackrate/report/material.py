@@ -10,14 +10,20 @@ from urllib.parse import quote
 
 from rackrate.histograms import Histogram, merged
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.items import TrialKey
-from rackrate.plan.replacements import Replacement
+from rackrate.plan.model import Plan
 from rackrate.report.tables import link
-from rackrate.results.schema import Compared, Comparison, Findings, MetricOfTest, Results
-from rackrate.results.workloads import WorkloadOfResults
 from rackrate.tools.base import Interval, TestBase
-from rackrate.verdict.enough import Stopped
-from rackrate.verdict.model import Baseline, Mark, Summary, Verdict
+from rackrate_contract.comparison import Compared, Comparison
+from rackrate_contract.results import (
+    Findings,
+    MetricOfTest,
+    Replacement,
+    Results,
+    Stopped,
+    WorkloadOfResults,
+)
+from rackrate_contract.trials import Mark, TrialKey
+from rackrate_contract.verdicts import Baseline, Summary, Verdict
 from rackrate_text.units import duration
 from rackrate_text.words import counted, metric_of_test
 
@@ -117,7 +123,7 @@ class Material:
         """The data of each test, by its name."""
         return {
             test.name: TestMaterial(self, number, test)
-            for number, test in enumerate(self.results.plan.tests, 1)
+            for number, test in enumerate(Plan.from_json(self.results.plan).tests, 1)
         }
 
     @cached_property

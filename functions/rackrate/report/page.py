@@ -9,7 +9,7 @@ from rackrate.report import rendering
 from rackrate.report.material import Detail, Material
 from rackrate.report.sections import meaning, method, opening, tests, timeline, verdicts
 from rackrate.report.sections.trials import trials_section
-from rackrate.results.schema import Findings
+from rackrate_contract.results import Findings
 
 #: The largest size of a page in bytes, so that it opens quickly and can be sent by mail.
 MOST_BYTES = 2_000_000

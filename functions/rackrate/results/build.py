@@ -12,28 +12,24 @@ from rackrate.foreign import plain
 from rackrate.measure.counters import GAUGES, Counters
 from rackrate.measure.members import WorkloadStarts
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm, Node
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.plan.replacements import Replacement
-from rackrate.results.campaign import CampaignStatus
-from rackrate.results.schema import (
-    CounterIncreases,
-    Failure,
-    Gauge,
-    LossOfTrials,
-    MetricOfTest,
-    Results,
-    Run,
-    TrialCounts,
-    Versions,
-    WarmUp,
-    WarmUpTrial,
-)
 from rackrate.results.workloads import workloads_of
 from rackrate.tools.base import TestBase
 from rackrate.verdict import wording
-from rackrate.verdict.enough import Stopped
 from rackrate.verdict.model import Analysis
+from rackrate_contract.arms import Arm, Node
+from rackrate_contract.campaign import CampaignStatus
+from rackrate_contract.results import (
+    CounterIncreases,
+    Gauge,
+    MetricOfTest,
+    Replacement,
+    Results,
+    Run,
+    Stopped,
+    Versions,
+)
+from rackrate_contract.trials import Failure, LossOfTrials, TrialCounts, WarmUp, WarmUpTrial
 from rackrate_text.failures import error_in, told, was_stopped
 from rackrate_text.words import capitalized
 
@@ -211,7 +207,7 @@ def build_results(
         ),
         stopped=None if stopped is None else stopped.beside(analysis.regressions),
         method=analysis.method,
-        plan=planned.plan,
+        plan=planned.plan.to_json(),
         estimates=planned.estimates,
         metrics=metrics_of(planned.plan.tests),
         arms=arms,

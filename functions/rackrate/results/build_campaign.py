@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rackrate.document import Json
+from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
-from rackrate.results.campaign import CampaignFacts, CampaignResults, Step
 from rackrate.results.pool import stack_of
-from rackrate.results.schema import Results
 from rackrate.verdict import campaign, sweeps
-from rackrate.verdict.answers import Answer, CampaignStopped, SweepCell
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_tests
-from rackrate.verdict.model import Difference, Verdict
+from rackrate_contract.campaign import (
+    Answer,
+    CampaignFacts,
+    CampaignResults,
+    CampaignStopped,
+    Step,
+    SweepCell,
+)
+from rackrate_contract.document import Json
+from rackrate_contract.results import Results
+from rackrate_contract.verdicts import Difference, Verdict
 from rackrate_text.words import listed
 
 #: The fact about runs that always differs between draws.
@@ -110,7 +117,7 @@ def answers_of_runs(
         least = most = len(draws)
     answers = campaign.answers_of(
         draws,
-        threshold=runs[-1].plan.threshold,
+        threshold=Plan.from_json(runs[-1].plan).threshold,
         least=least,
         most=most,
         since_before=facts.series is not None,
@@ -211,7 +218,7 @@ def _planned(run: Results) -> PlannedRun:
     return PlannedRun(
         run_id=run.run.id,
         execution_arn=run.run.execution_arn,
-        plan=run.plan,
+        plan=Plan.from_json(run.plan),
         compare_with_baseline=None,
         metrics=tuple(map(ComparedMetric.from_fields, run.metrics)),
         arms=run.arms,

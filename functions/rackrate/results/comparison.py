@@ -15,10 +15,8 @@ from typing import Any
 from rackrate.errors import Fault, InvalidComparison
 from rackrate.executions.model import RunRecord
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.arms import Arm
 from rackrate.plan.faults import kind_of, shown
 from rackrate.plan.fields import LEAST_RUNS
-from rackrate.plan.items import TrialKey
 from rackrate.results.build import (
     RunTimes,
     count_trials,
@@ -26,13 +24,15 @@ from rackrate.results.build import (
     no_warm_up,
     versions_of,
 )
-from rackrate.results.schema import Compared, ComparedRun, Comparison
 from rackrate.tools.base import TestBase
 from rackrate.verdict import analysis, wording
 from rackrate.verdict.analysis import cross_verdicts, not_recorded
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
-from rackrate.verdict.model import Baseline, Mark, Summary
+from rackrate_contract.arms import Arm
+from rackrate_contract.comparison import Compared, ComparedRun, Comparison
+from rackrate_contract.trials import Mark, TrialKey
+from rackrate_contract.verdicts import Baseline, Summary
 from rackrate_text.words import capitalized, listed, several_runs
 
 #: The field of an execution's input that distinguishes a comparison from a plan.
@@ -224,7 +224,7 @@ def build_comparison(
         ),
         conclusion=f"{differed} {said}",
         method=f"{METHOD} {analysis.METHOD}",
-        plan=plan,
+        plan=plan.to_json(),
         estimates=planned.estimates,
         metrics=metrics_of(plan.tests),
         arms=tuple(arms),

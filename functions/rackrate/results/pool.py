@@ -13,8 +13,9 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from rackrate.errors import Fault
-from rackrate.results.schema import RESULTS, Results
+from rackrate.plan.model import Plan
 from rackrate.verdict.evidence import changed_options
+from rackrate_contract.results import RESULTS, Results
 from rackrate_text.units import ratio
 from rackrate_text.words import listed
 
@@ -30,11 +31,13 @@ class PooledRun:
         name: what the reader calls it: its id, or the place of its uploaded results.
         source: where it is from, if it is of another stack.
         results: its results.
+        plan: its plan.
     """
 
     name: str
     source: str | None
     results: Results
+    plan: Plan
 
 
 def read_pooled(
@@ -59,7 +62,8 @@ def read_pooled(
         faults.append(Fault(path, problem, "use the results.json of a run of rackrate"))
         return None
     try:
-        results = Results.from_json(document)
+        results = Results.read_value(document)
+        plan = Plan.from_json(results.plan)
         datetime.fromisoformat(results.run.started_at)
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
@@ -70,7 +74,8 @@ def read_pooled(
         problem = f"{name} cannot be read: its field run.started_at is no time"
         faults.append(Fault(path, problem, "use results as rackrate wrote them"))
         return None
-    return PooledRun(name, stack_of(results.run.execution_arn) if uploaded else None, results)
+    source = stack_of(results.run.execution_arn) if uploaded else None
+    return PooledRun(name, source, results, plan)
 
 
 def stack_of(execution_arn: str) -> str:
@@ -125,8 +130,8 @@ def common(runs: Sequence[PooledRun]) -> list[Compared]:
 
 def _compared(run: PooledRun, newest: PooledRun) -> dict[Compared, None]:
     """What a run compared on tests that the newest run has with the same parameters."""
-    ours = newest.results.plan.tests
-    same = {test.name for test in run.results.plan.tests if test in ours}
+    ours = newest.plan.tests
+    same = {test.name for test in run.plan.tests if test in ours}
     return {
         (verdict.test, verdict.metric, verdict.arm, verdict.baseline.name): None
         for verdict in run.results.verdicts
@@ -143,14 +148,14 @@ def notes_of(runs: Sequence[PooledRun]) -> list[str]:
     ]
     shared = {test for test, *_ in common(runs)}
     newest = in_order(runs)[-1]
-    ours = {test.name: test for test in newest.results.plan.tests}
+    ours = {test.name: test for test in newest.plan.tests}
     for run in runs:
-        for test in run.results.plan.tests:
+        for test in run.plan.tests:
             if test.name in ours and test != ours[test.name]:
                 fields = changed_options(test, ours[test.name])
                 notes.append(f"The test {test.name} differs in the run {run.name}: {fields}.")
     if left_out := dict.fromkeys(
-        test.name for run in runs for test in run.results.plan.tests if test.name not in shared
+        test.name for run in runs for test in run.plan.tests if test.name not in shared
     ):
         notes.append(f"Not compared, because not all runs have them alike: {listed(left_out)}.")
     return notes

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from rackrate import registry
-from rackrate.document import Document
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Node
-from rackrate.plan.ceilings import Ceiling
-from rackrate.plan.items import TrialKey
+from rackrate.plan.model import Plan
 from rackrate.plan.replacements import node_in
-from rackrate.results.schema import Results
 from rackrate.results.tables import Column, Row, Type, to_csv, to_parquet
-from rackrate.verdict.model import Claim, Ends, PartitionPairs, Steadiness, Verdict
+from rackrate_contract.arms import Node
+from rackrate_contract.document import Document
+from rackrate_contract.results import Results
+from rackrate_contract.trials import TrialKey
+from rackrate_contract.verdicts import Ceiling, Claim, Ends, PartitionPairs, Steadiness, Verdict
 from rackrate_text.units import metric_column
 
 _RUN = (
@@ -245,7 +245,7 @@ def _options(results: Results) -> dict[str, str]:
     """The options of each test in a canonical form, so that equal options give equal text."""
     return {
         test.name: json.dumps(test.model_dump(mode="json", exclude={"name"}), sort_keys=True)
-        for test in results.plan.tests
+        for test in Plan.from_json(results.plan).tests
     }
 
 

@@ -5,53 +5,15 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
-from rackrate.document import Document
-from rackrate.measure.members import MemberStart, WorkloadStart, WorkloadStarts, of_plan
+from rackrate.measure.members import WorkloadStart, WorkloadStarts, of_plan
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.workloads import places
 from rackrate.tools.base import MEMBERS_CPU
 from rackrate.workloads.base import Volume, WorkloadTest
-
-LoadFrom = Literal["load nodes", "nodes of the arm"]
-
-
-class PhasesOfWorkload(Document):
-    """How long each phase of a workload took in an arm, in seconds; null where it was not seen."""
-
-    start: float | None
-    """From the first member's pod until all containers ran, the pull of images included."""
-    ready: float | None
-    """From then until all members were ready."""
-    load: float | None
-    """Loading data; null for a workload without data."""
-    settle: float
-    """The rest before the first measurement, as the plan asks."""
-    measure: float | None
-    """All its trials, without the time between them."""
-
-
-class WorkloadOfResults(Document):
-    """A workload in an arm."""
-
-    test: str
-    arm: str
-    members: tuple[MemberStart, ...]
-    load_from: LoadFrom
-    """Where its load came from: the stack's load nodes, or nodes of the arm without a member."""
-    load_nodes: tuple[str, ...]
-    """The nodes of its load pods."""
-    storage: str
-    """Where members kept their data: `memory`, `node`, or such as `20 GiB of gp3`."""
-    phases: PhasesOfWorkload
-    members_cpu_percent: float | None
-    """CPU time of its members, mean over them, median of the trials; 100 % is one CPU. Null if it
-    was not read."""
-    busiest_member_cpu_percent: float | None
-    """CPU time of the member that used most, median of the trials."""
+from rackrate_contract.arms import Arm
+from rackrate_contract.results import PhasesOfWorkload, WorkloadOfResults
 
 
 def workloads_of(

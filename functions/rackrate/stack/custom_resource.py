@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import urllib3
 from aws_lambda_powertools import Logger
 
-from rackrate.document import Json
 from rackrate.errors import AwsUnavailable, ClusterUnreachable, Throttled, translated
+from rackrate_contract.document import Json
 
 logger = Logger(child=True)
 # urllib3 warns of each retry with the whole URL, and CloudFormation's is signed. The client of

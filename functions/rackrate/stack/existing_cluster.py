@@ -11,9 +11,9 @@ from rackrate.aws import is_ipv6
 from rackrate.errors import Fault
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.check import ipv6_faults
-from rackrate.selectors import Selector, Unparsable, parse_tolerations
 from rackrate.stack.preflight import alarm_faults, image_faults, name_faults
 from rackrate.stack.request import Request
+from rackrate_contract.selectors import Selector, Unparsable, parse_tolerations
 from rackrate_text.words import listed
 
 Json = Mapping[str, Any]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rackrate.document import Json
 from rackrate.measure.manifests import NETWORK, STACK
 from rackrate.measure.nodes import CNI_DAEMON_SET, DNS_SERVICE, KUBE_PROXY_DAEMON_SET
 from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
+from rackrate_contract.document import Json
 
 #: The labels of all objects here.
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "rackrate"}

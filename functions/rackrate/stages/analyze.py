@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rackrate.document import Document
 from rackrate.errors import GIVING_UP, TrialsLost
 from rackrate.executions.store import Store
 from rackrate.plan.guards import UNKNOWN_TYPES
@@ -13,6 +12,7 @@ from rackrate.verdict.analysis import EarlierRuns, against_earlier_runs, analyze
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.overlaps import OtherRun, Span, overlaps
 from rackrate.verdict.wording import name_of_runs
+from rackrate_contract.document import Document
 from rackrate_text.words import counted
 
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
-from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
 from rackrate.executions.model import RunRecord
 from rackrate.measure import manifests, members
@@ -34,7 +33,6 @@ from rackrate.measure.servers import (
     why_waiting,
 )
 from rackrate.measure.services import serve
-from rackrate.plan.arms import Arm, Network, Node
 from rackrate.plan.items import Pair
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.replacements import choose, nodes_at
@@ -46,6 +44,8 @@ from rackrate.stages.deploy import make_servers
 from rackrate.stages.take_lease import keep_lease
 from rackrate.times import now, seconds_between
 from rackrate.workloads.base import WorkloadTest
+from rackrate_contract.arms import Arm, Network, Node
+from rackrate_contract.document import Document, Json
 from rackrate_text.words import listed
 
 #: How long a server may take to start, including the pull of the tools' image.

@@ -7,7 +7,6 @@ import math
 from rackrate.changes import change_of
 from rackrate.changes.base import Change, Made
 from rackrate.changes.scaling import put_back, resize_arms, resize_nodes, sizes_before
-from rackrate.document import Document, Json
 from rackrate.errors import CampaignEnded
 from rackrate.executions.model import CampaignRecord, CampaignStep
 from rackrate.plan.capacity import load_nodes_for
@@ -16,6 +15,7 @@ from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import keep_lease, retake_lease
 from rackrate.times import now, seconds_between
+from rackrate_contract.document import Document, Json
 from rackrate_text.units import moment
 
 #: The shortest and the longest time between two questions whether a change is made. With the

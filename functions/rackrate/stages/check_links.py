@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from rackrate.document import Document
 from rackrate.errors import GIVING_UP, LinksDown
 from rackrate.measure.trials import TrialState
-from rackrate.plan.items import TrialKey, block_items, planned_trials
+from rackrate.plan.items import block_items, planned_trials
 from rackrate.resources import Resources
+from rackrate_contract.document import Document
+from rackrate_contract.trials import TrialKey
 
 #: How many links the message names. The table has all of them.
 _NAMED = 40

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rackrate import registry
-from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.executions.store import Store
 from rackrate.foreign import plain
@@ -28,8 +27,7 @@ from rackrate.measure.obstacles import Absence, absence
 from rackrate.measure.pods import Outcome, age_seconds, has_started, is_finished, outcome
 from rackrate.measure.servers import why_waiting
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.arms import Network, Node
-from rackrate.plan.items import BlockItem, Item, Pair, Phase, TrialKey, block_items
+from rackrate.plan.items import BlockItem, Item, Pair, Phase, block_items
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.repetitions import (
     Partners,
@@ -44,6 +42,9 @@ from rackrate.results.build import RunFailure
 from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.tools.base import LOG_BYTES, ParseError, TestBase
 from rackrate.workloads.base import WorkloadTest
+from rackrate_contract.arms import Network, Node
+from rackrate_contract.document import Document, Json
+from rackrate_contract.trials import TrialKey
 
 #: How many requests to the cluster and to AWS run in parallel.
 WORKERS = 16

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidComparison
 from rackrate.executions.model import RunRecord
 from rackrate.executions.runs import NamedRuns
@@ -17,10 +16,12 @@ from rackrate.resources import Resources
 from rackrate.results import comparison
 from rackrate.results.build import RunTimes
 from rackrate.results.comparison import Recorded
-from rackrate.results.schema import RESULTS
 from rackrate.times import now
 from rackrate.verdict import wording
-from rackrate.verdict.model import Analysis, Difference
+from rackrate.verdict.model import Analysis
+from rackrate_contract.document import Document, Json
+from rackrate_contract.results import RESULTS
+from rackrate_contract.verdicts import Difference
 
 
 class ComparisonOutput(Document):

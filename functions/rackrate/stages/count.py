@@ -13,7 +13,6 @@ from typing import Literal
 
 from kubernetes.client import ApiException
 
-from rackrate.document import Document, Json
 from rackrate.errors import RackrateError
 from rackrate.foreign import plain
 from rackrate.measure import counters, interfaces, manifests
@@ -25,10 +24,11 @@ from rackrate.measure.obstacles import absence
 from rackrate.measure.pods import is_finished, missing_part, no_program_in
 from rackrate.measure.servers import owner_of
 from rackrate.measure.starts import NO_PROGRAM_CODE
-from rackrate.plan.arms import Interface
 from rackrate.resources import Resources
 from rackrate.settings import Settings
 from rackrate.stages.collect import plan_nodes
+from rackrate_contract.arms import Interface
+from rackrate_contract.document import Document, Json
 
 When = Literal["before", "after"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rackrate.document import Document, Json
 from rackrate.errors import ClusterUnreachable, ServersNotReady
 from rackrate.measure import manifests, members
 from rackrate.measure.holders import hold
 from rackrate.measure.networks import namespace_of, namespaces
-from rackrate.plan.arms import Network
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
 from rackrate.stages.teardown import delete_owners, execution_of, has_ended
+from rackrate_contract.arms import Network
+from rackrate_contract.document import Document, Json
 
 
 class Deployed(Document):

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from rackrate.document import Document, Json
 from rackrate.executions.model import (
     CampaignOutput,
     CampaignRecord,
@@ -23,6 +22,7 @@ from rackrate.results.comparison import is_comparison
 from rackrate.stages.rest_nodes import RESTING
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
+from rackrate_contract.document import Document, Json
 from rackrate_text.words import counted
 
 #: The longest error and cause that Step Functions takes.

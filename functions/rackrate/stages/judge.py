@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.changes import change_of
-from rackrate.document import Document, Json
 from rackrate.errors import StepsLost
 from rackrate.executions.model import CampaignRecord, CampaignStep
 from rackrate.plan.campaign import run_id_of_step
@@ -15,12 +14,12 @@ from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, campaign_status
 from rackrate.results.build_campaign import answers_of_runs
-from rackrate.results.campaign import CampaignFacts
-from rackrate.results.schema import Results
 from rackrate.stages.change import going_on, progress_of
 from rackrate.times import later, now, seconds_between
 from rackrate.verdict import campaign as verdict
-from rackrate.verdict.answers import Answer, CampaignStopped
+from rackrate_contract.campaign import Answer, CampaignFacts, CampaignStopped
+from rackrate_contract.document import Document, Json
+from rackrate_contract.results import Results
 from rackrate_text.failures import grouped
 from rackrate_text.units import dollars
 from rackrate_text.words import listed

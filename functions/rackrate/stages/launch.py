@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rackrate.document import Document, Json
 from rackrate.errors import AdmissionRefused, ClusterUnreachable
 from rackrate.executions.model import RunRecord
 from rackrate.executions.store import Store
@@ -32,15 +31,7 @@ from rackrate.measure.obstacles import (
 )
 from rackrate.measure.starts import agreed_starts
 from rackrate.plan.durations import traffic_seconds, waiting_seconds
-from rackrate.plan.items import (
-    BlockItem,
-    Item,
-    Pair,
-    TrialKey,
-    block_items,
-    planned_trials,
-    up_to_batch,
-)
+from rackrate.plan.items import BlockItem, Item, Pair, block_items, planned_trials, up_to_batch
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.repetitions import (
     Repetition,
@@ -58,6 +49,8 @@ from rackrate.stages.take_lease import keep_lease
 from rackrate.times import now
 from rackrate.tools.base import TestBase
 from rackrate.verdict import wording
+from rackrate_contract.document import Document, Json
+from rackrate_contract.trials import TrialKey
 
 #: The collector starts this long before the tests can end, so that its start-up costs no time.
 HEAD_START_SECONDS = 4

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rackrate.document import Document
 from rackrate.plan.items import batch_name, planned_trials, up_to_batch
 from rackrate.plan.looks import looks
 from rackrate.resources import Resources
 from rackrate.verdict.analysis import analyze_run
 from rackrate.verdict.enough import stop
+from rackrate_contract.document import Document
 from rackrate_text.words import counted
 
 

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.executions.earlier import check_earlier_runs
 from rackrate.executions.model import RunRecord, Status
@@ -29,31 +28,28 @@ from rackrate.measure.nodes import (
     untolerated_taints,
 )
 from rackrate.measure.placement import placed
-from rackrate.plan.arms import Arm, ArmChoice, InstanceNetwork, Node
+from rackrate.plan.arms import ArmChoice
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan
 from rackrate.plan.claims import architecture_faults, pair_faults, placement_faults, scale_faults
-from rackrate.plan.estimate import Estimates, EstimateSummary, estimate
+from rackrate.plan.estimate import EstimateSummary, estimate
 from rackrate.plan.faults import Faults
-from rackrate.plan.items import (
-    Item,
-    TrialKey,
-    batch_name,
-    build_schedule,
-    build_warm_up,
-    planned_trials,
-)
+from rackrate.plan.items import Item, batch_name, build_schedule, build_warm_up, planned_trials
 from rackrate.plan.model import Plan
 from rackrate.plan.pairing import Pairing
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.repetitions import paired_trials
 from rackrate.plan.replacements import nodes_at
 from rackrate.resources import Resources
-from rackrate.settings import LOAD, BandwidthWeighting, StackArm
+from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import held_by_campaign, name_faults
 from rackrate.times import now, seconds_between
 from rackrate.workloads.base import Volume, WorkloadTest
+from rackrate_contract.arms import Arm, BandwidthWeighting, InstanceNetwork, Node
+from rackrate_contract.document import Document, Json
+from rackrate_contract.estimates import Estimates
+from rackrate_contract.trials import TrialKey
 from rackrate_text.words import counted, listed
 
 #: The VPC CNI's DaemonSet, which serves all nodes.

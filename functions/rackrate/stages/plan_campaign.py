@@ -7,15 +7,12 @@ from dataclasses import replace
 
 from rackrate.changes import DRAWS, SWEEPS, change_of
 from rackrate.changes.base import Value
-from rackrate.document import Document, Json
 from rackrate.errors import Fault, InvalidCampaign, InvalidPlan
 from rackrate.executions.campaigns import Campaigns
 from rackrate.executions.earlier import check_earlier_runs
 from rackrate.executions.model import CampaignStep
 from rackrate.plan.campaign import Campaign, Uploaded, check_plans, read_campaign
 from rackrate.plan.campaign_estimate import (
-    CampaignEstimate,
-    Power,
     campaign_estimate,
     change_span,
     check_budget,
@@ -23,20 +20,21 @@ from rackrate.plan.campaign_estimate import (
 )
 from rackrate.plan.campaign_fields import MAX_POOL
 from rackrate.plan.capacity import load_nodes_for
-from rackrate.plan.estimate import Estimates
 from rackrate.plan.faults import Faults
 from rackrate.plan.fields import LEAST_PAIRS, STARTED_BY
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.resources import Resources
-from rackrate.results.campaign import CampaignKind, CampaignStatus
 from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.plan import compared_metrics, lay_out, placeholder_nodes
 from rackrate.stages.take_lease import name_faults
 from rackrate.times import now
 from rackrate.verdict.draws import draws_needed
+from rackrate_contract.campaign import CampaignKind, CampaignStatus
+from rackrate_contract.document import Document, Json
+from rackrate_contract.estimates import CampaignEstimate, Estimates, Power
 from rackrate_text.names import is_id
 from rackrate_text.words import counted
 
@@ -325,7 +323,7 @@ def _plan_pool(
         return None
     pooled = in_order(list(runs.values()))
     newest = pooled[-1]
-    plan = newest.results.plan
+    plan = newest.plan
     return PlannedCampaign(
         campaign_id=campaign_id,
         execution_arn=execution_arn,

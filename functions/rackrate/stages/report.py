@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rackrate.document import Document
 from rackrate.measure import members
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
@@ -14,6 +13,7 @@ from rackrate.results.rows import parquet_key, trials_csv, trials_parquet, verdi
 from rackrate.stages.finish import sentence_of
 from rackrate.times import now
 from rackrate.verdict.model import Analysis
+from rackrate_contract.document import Document
 
 #: The content type of a Parquet file.
 PARQUET = "application/vnd.apache.parquet"

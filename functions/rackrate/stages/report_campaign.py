@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from rackrate.document import Document
 from rackrate.report.campaign_page import render_campaign
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.results.build_campaign import build_campaign, pooled_step
-from rackrate.results.campaign import CampaignResults
 from rackrate.stages.finish import sentence_of
 from rackrate.stages.judge import facts_of, results_of
 from rackrate.stages.plan_campaign import read_pool
+from rackrate_contract.campaign import CampaignResults
+from rackrate_contract.document import Document
 
 
 class CampaignReported(Document):

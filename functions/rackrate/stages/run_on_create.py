@@ -17,10 +17,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from rackrate.document import Json
 from rackrate.executions.store import Store
 from rackrate.stack.custom_resource import NOTHING, Answer, logger, reason, respond, sentences
 from rackrate.stack.patience import Patience
+from rackrate_contract.document import Json
 from rackrate_text.failures import told
 
 #: The prefix of these runs' names. The template's rule and policies rely on it.

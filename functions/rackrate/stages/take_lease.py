@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from botocore.exceptions import ClientError
 
-from rackrate.document import Document, Json
 from rackrate.errors import Fault, NodesBusy
 from rackrate.executions.model import CampaignRecord, Lease, RunRecord
 from rackrate.executions.store import Store
@@ -24,6 +23,7 @@ from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
 from rackrate.stages.teardown import ending_of
 from rackrate.times import later, now, seconds_between
+from rackrate_contract.document import Document, Json
 from rackrate_text.units import duration, moment
 from rackrate_text.words import listed
 

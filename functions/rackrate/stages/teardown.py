@@ -11,7 +11,6 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from rackrate.document import Document
 from rackrate.errors import ClusterUnreachable, RackrateError, translated
 from rackrate.executions.model import Kind, RunRecord, Status
 from rackrate.measure import manifests
@@ -24,6 +23,7 @@ from rackrate.stages.bootstrap import ask_to_heal
 from rackrate.stages.finish import Ended, record_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.times import now, seconds_between
+from rackrate_contract.document import Document
 
 logger = Logger(child=True)
 

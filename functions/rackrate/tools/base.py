@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from pydantic_core import PydanticCustomError
 
 from rackrate.histograms import Histogram
+from rackrate_contract.verdicts import Better
 from rackrate_text.units import quantity, unit_of
 
 #: Containers are named after their tests, so a test's name has to be a DNS label.
@@ -147,10 +148,6 @@ def interval_seconds(seconds: int, streams: int, *, bytes_per_interval: int) -> 
         bytes_per_interval: size of one stream's report in a container's log.
     """
     return max(1, math.ceil(seconds * streams * bytes_per_interval / LOG_BYTES))
-
-
-#: The direction in which a metric is better.
-Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from rackrate.histograms import Histogram, merged
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm
 from rackrate.plan.ceilings import ceiling, limit_for
 from rackrate.plan.looks import look_level, looks
 from rackrate.tools.base import Metric, TestBase, least_for
@@ -19,20 +18,21 @@ from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
 from rackrate.verdict.kinds import partition_pairs, partitions_in_words, zones_in_words
 from rackrate.verdict.marks import mark_trials
-from rackrate.verdict.model import (
-    Analysis,
+from rackrate.verdict.model import Analysis
+from rackrate.verdict.network_cards import network_card_warnings
+from rackrate.verdict.together import together
+from rackrate.verdict.together import warnings as together_warnings
+from rackrate_contract.arms import Arm
+from rackrate_contract.trials import Mark
+from rackrate_contract.verdicts import (
     Baseline,
     Difference,
-    Mark,
     Pairs,
     PartitionPairs,
     Steadiness,
     Summary,
     Verdict,
 )
-from rackrate.verdict.network_cards import network_card_warnings
-from rackrate.verdict.together import together
-from rackrate.verdict.together import warnings as together_warnings
 from rackrate_text.units import duration
 from rackrate_text.words import counted
 

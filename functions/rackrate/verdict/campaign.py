@@ -10,13 +10,6 @@ from statistics import geometric_mean, median
 from typing import Literal, NamedTuple
 
 from rackrate.plan.looks import looks
-from rackrate.verdict.answers import (
-    BETWEEN_RUNS,
-    Answer,
-    AnswerScope,
-    CampaignStopped,
-    DrawRatio,
-)
 from rackrate.verdict.draws import (
     LEAST_DRAWS,
     Draw,
@@ -28,9 +21,16 @@ from rackrate.verdict.draws import (
 from rackrate.verdict.enough import LEAST_PROSPECT
 from rackrate.verdict.estimate import CONFIDENCE, ratios
 from rackrate.verdict.headline import headline
-from rackrate.verdict.model import Difference, Verdict
 from rackrate.verdict.student import student_t
 from rackrate.verdict.wording import levels, still_open, what_differed
+from rackrate_contract.campaign import (
+    BETWEEN_RUNS,
+    Answer,
+    AnswerScope,
+    CampaignStopped,
+    DrawRatio,
+)
+from rackrate_contract.verdicts import Difference, Verdict
 from rackrate_text.units import change, changes, duration, percent
 from rackrate_text.words import counted, listed, metric_of_test
 

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rackrate.plan.arms import Arm, Node
 from rackrate.verdict.evidence import Evidence, shared_arms
-from rackrate.verdict.model import VARYING, Difference
+from rackrate_contract.arms import Arm, Node
+from rackrate_contract.verdicts import VARYING, Difference
 
 #: The values of one fact in a run as sorted texts; empty where it is not known.
 Told = tuple[str, ...]

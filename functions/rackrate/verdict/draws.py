@@ -26,7 +26,6 @@ import mpmath
 import numpy as np
 
 from rackrate.plan.looks import look_level, looks
-from rackrate.tools.base import Better
 from rackrate.verdict.drift import LEAST_CHANGE
 from rackrate.verdict.estimate import (
     CONFIDENCE,
@@ -41,8 +40,8 @@ from rackrate.verdict.estimate import (
     settle,
     why_inconclusive,
 )
-from rackrate.verdict.model import Ends, Word
 from rackrate.verdict.student import student_t
+from rackrate_contract.verdicts import Better, Ends, Word
 from rackrate_text.words import counted
 
 #: From so many draws on an answer is about the placement group.

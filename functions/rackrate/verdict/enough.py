@@ -5,40 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from rackrate.document import Document
-from rackrate.verdict.model import Verdict
+from rackrate_contract.results import Stopped
+from rackrate_contract.verdicts import Verdict
 from rackrate_text.words import counted
 
 #: A run measures on if the blocks that are left settle a verdict with more than this probability.
 LEAST_PROSPECT = 0.1
-
-
-class Stopped(Document):
-    """Why a run that looks at its verdicts measured no more blocks."""
-
-    after_blocks: int
-    most_blocks: int
-    """How many it would have measured at most."""
-    why: Literal["settled", "no prospect", "most"]
-    """`no prospect`: more blocks would hardly settle another verdict."""
-    settled: int
-    verdicts: int
-    """Those between the arms, which are all that a look judges."""
-    text: str
-    """The same in a sentence."""
-
-    def beside(self, regressions: Sequence[Verdict]) -> Stopped:
-        """The same, with how many of a run's comparisons with earlier runs are open.
-
-        Their interval is over runs, so no number of blocks settles them, and no look judges them.
-        """
-        still_open = sum(not verdict.is_decided for verdict in regressions)
-        if not still_open:
-            return self
-        verb = "is" if still_open == 1 else "are"
-        of_runs = f"{still_open} of {counted(len(regressions), 'comparison')} with earlier runs"
-        text = f"{self.text} {of_runs} {verb} open, which more blocks would not settle."
-        return self.model_copy(update={"text": text})
 
 
 def stop(verdicts: Sequence[Verdict], *, blocks: int, most: int) -> Stopped | None:

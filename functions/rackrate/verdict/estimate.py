@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
-from rackrate.tools.base import Better
-from rackrate.verdict.model import Ends, Word
 from rackrate.verdict.student import satterthwaite, student_t
+from rackrate_contract.verdicts import Better, Ends, Word
 from rackrate_text.units import percent
 
 #: The probability that any verdict of a run is wrong about a difference, or about its absence.

@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 
 from rackrate.plan.fields import LEAST_BLOCKS, LEAST_PAIRS, LEAST_RUNS
-from rackrate.tools.base import Better
 from rackrate.verdict.drift import Series
 from rackrate.verdict.estimate import (
     CONFIDENCE,
@@ -42,8 +41,8 @@ from rackrate.verdict.estimate import (
     why_inconclusive,
 )
 from rackrate.verdict.layout import Floats, Layout, Value
-from rackrate.verdict.model import Claim, Ends, Scope, Word
 from rackrate.verdict.student import mean_freedom, satterthwaite
+from rackrate_contract.verdicts import Better, Claim, Ends, Scope, Word
 from rackrate_text.words import counted
 
 #: The most blocks that a recommendation may reach in total.

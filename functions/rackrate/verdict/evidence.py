@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.arms import Arm
-from rackrate.plan.items import TrialKey
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.tools.base import Metric, TestBase
+from rackrate_contract.arms import Arm
+from rackrate_contract.trials import TrialKey
 
 if TYPE_CHECKING:
     from rackrate.verdict.layout import Value

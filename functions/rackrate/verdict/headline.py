@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from rackrate.verdict.model import Word
+from rackrate_contract.verdicts import Word
 from rackrate_text.units import change
 from rackrate_text.words import capitalized, counted, listed, metric_of_test
 

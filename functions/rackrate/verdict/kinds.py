@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm, Node
-from rackrate.verdict.model import KindOfPairs, PartitionPairs
+from rackrate_contract.arms import Arm, Node
+from rackrate_contract.verdicts import KindOfPairs, PartitionPairs
 from rackrate_text.words import counted, listed
 
 

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from rackrate.measure.counters import ALLOWANCES, Counters, risen
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.arms import Arm
-from rackrate.plan.items import TrialKey
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.tools.base import Interval, TestBase
-from rackrate.verdict.model import Mark
 from rackrate.verdict.network_cards import few_connections_notes, unused_express_notes
 from rackrate.workloads.base import WorkloadTest
+from rackrate_contract.arms import Arm
+from rackrate_contract.trials import Mark, TrialKey
 from rackrate_text.units import duration, percent, quantity
 from rackrate_text.words import listed
 

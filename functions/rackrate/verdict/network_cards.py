@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rackrate.measure.counters import CONNTRACK_AVAILABLE, SRD_MODE, SRD_UTILIZATION, Counters
-from rackrate.plan.arms import Arm, Node
+from rackrate_contract.arms import Arm, Node
 from rackrate_text.units import percent
 from rackrate_text.words import counted, listed
 

@@ -12,8 +12,8 @@ from rackrate.histograms import Histogram, merged
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.tools.base import least_for
 from rackrate.verdict.layout import Floats
-from rackrate.verdict.model import Ends, Percentiles
 from rackrate.verdict.student import student_t
+from rackrate_contract.verdicts import Ends, Percentiles
 
 #: The percentiles by name.
 SHARES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}

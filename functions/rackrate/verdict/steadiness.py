@@ -20,7 +20,7 @@ import numpy as np
 
 from rackrate.verdict.estimate import ERROR
 from rackrate.verdict.layout import Floats, Layout, Value
-from rackrate.verdict.model import Ends, Steadiness, Word
+from rackrate_contract.verdicts import Ends, Steadiness, Word
 from rackrate_text.units import percent
 
 #: A difference in variability matters if the ratio exceeds this factor and the larger CV exceeds

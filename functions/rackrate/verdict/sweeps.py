@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rackrate.plan.arms import Arm
 from rackrate.plan.pairing import Pairing
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.tools.base import TestBase
-from rackrate.verdict.answers import SweepCell
 from rackrate.verdict.estimate import (
     CONFIDENCE,
     ERROR,
@@ -27,8 +25,10 @@ from rackrate.verdict.estimate import (
     settle,
     why_inconclusive,
 )
-from rackrate.verdict.model import Summary
 from rackrate.verdict.student import satterthwaite
+from rackrate_contract.arms import Arm
+from rackrate_contract.campaign import SweepCell
+from rackrate_contract.verdicts import Summary
 from rackrate_text.units import change_with_interval, percent, quantity
 from rackrate_text.words import metric_of_test
 

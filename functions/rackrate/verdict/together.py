@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rackrate.document import Document
 from rackrate.measure.trials import Trial
-from rackrate.plan.items import TrialKey
 from rackrate.plan.model import Plan
 from rackrate.tools.base import TestBase
+from rackrate_contract.results import RoundApart, Together
+from rackrate_contract.trials import TrialKey
 from rackrate_text.units import duration, percent
 from rackrate_text.words import counted
 
@@ -24,37 +24,6 @@ LEAST_OVERLAP = 0.80
 #: Kubelets and iperf3 tell whole seconds. A round counts as apart only if it is so whatever the
 #: fractions were.
 RESOLUTION_SECONDS = 1.0
-
-
-class RoundApart(Document):
-    """A round whose pairs did not send at the same time for `LEAST_OVERLAP` of a test."""
-
-    block: int
-    round: int
-    start_spread_seconds: float
-    overlap: float
-
-
-class Together(Document):
-    """How far the pairs of each round ran a test at the same time, over the rounds of a run.
-
-    The starts are those that the tool itself reports, or else those of the containers, in whole
-    seconds by the nodes' clocks.
-    """
-
-    test: str
-    rounds: int
-    """How many rounds had two measured pairs or more."""
-    pairs: int
-    """The most pairs in one of them."""
-    start_spread_seconds: float
-    """From the first to the last start: the median of the rounds."""
-    most_start_spread_seconds: float
-    overlap: float
-    """The share of the test that all pairs were sending: the median of the rounds."""
-    least_overlap: float
-    apart: tuple[RoundApart, ...]
-    """The rounds that certainly did not overlap by 80 %."""
 
 
 class Sending(NamedTuple):

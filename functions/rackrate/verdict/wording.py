@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
-from rackrate.plan.items import TrialKey
-from rackrate.verdict.answers import Answer, DrawRatio
 from rackrate.verdict.headline import headline
-from rackrate.verdict.model import Baseline, Difference, Mark, Pairs, Verdict
+from rackrate_contract.campaign import Answer, DrawRatio
+from rackrate_contract.trials import Mark, TrialKey
+from rackrate_contract.verdicts import Baseline, Difference, Pairs, Verdict
 from rackrate_text.failures import Loss, grouped
 from rackrate_text.units import change, changes, duration, moment, shift
 from rackrate_text.words import (

@@ -11,8 +11,8 @@ from moto import mock_aws
 
 from rackrate.changes.nodes import NodeCount
 from rackrate.errors import NodesUnavailable
-from rackrate.selectors import Selector
 from rackrate.settings import StackArm
+from rackrate_contract.selectors import Selector
 from rackrate_text.quotas import NODES_PER_GROUP, STANDARD
 from tests.unit.given import Given
 from tests.unit.measure.fake_cluster import FakeCluster

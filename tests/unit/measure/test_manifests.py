@@ -11,8 +11,8 @@ import pytest
 from rackrate.measure import manifests
 from rackrate.plan.items import BlockItem, Pair
 from rackrate.registry import load_test
-from rackrate.selectors import parse_tolerations
 from rackrate.tools.base import Port, Server
+from rackrate_contract.selectors import parse_tolerations
 from tests.unit.samples import ARMS
 
 PAIR = Pair(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rackrate.foreign import MOST_CHARACTERS
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, is_ready, node_of, untolerated_taints
-from rackrate.plan.arms import Node
+from rackrate_contract.arms import Node
 from tests.unit.samples import node
 
 LAYER = "topology.k8s.aws/network-node-layer-"

@@ -7,7 +7,7 @@ import pytest
 from botocore.stub import Stubber
 
 from rackrate.measure.placement import MOST_INSTANCES, MOST_VALUES, placed
-from rackrate.plan.arms import InstancePlacement, Node
+from rackrate_contract.arms import InstancePlacement, Node
 
 NODES = [
     Node(name="a", instance_id="i-a", instance_type="c5.large", zone="us-east-1a"),

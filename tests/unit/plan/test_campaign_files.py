@@ -10,8 +10,8 @@ import pytest
 from rackrate.changes import CHANGES, SWEEPS
 from rackrate.plan.campaign import check_plans, read_campaign
 from rackrate.plan.faults import Faults
-from rackrate.selectors import Selector
 from rackrate.settings import LOAD, StackArm
+from rackrate_contract.selectors import Selector
 from tests.templates.cloudformation import ROOT
 from tests.unit.samples import HOST_SETTINGS, LABEL
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate import registry
-from rackrate.plan.arms import EnaExpressUse
 from rackrate.plan.ceilings import (
     ENA_EXPRESS_GUIDE,
     GUIDE,
@@ -23,6 +22,7 @@ from rackrate.plan.ceilings import (
     limit_for,
 )
 from rackrate.tools.base import Throughput
+from rackrate_contract.arms import EnaExpressUse
 from tests.unit.builders import C5_LARGE, arm, network
 
 STEADY = network(50e9, 50e9)

@@ -14,9 +14,9 @@ from rackrate.plan.check import check_plan, ipv6_faults
 from rackrate.plan.faults import MAX_PLAN_BYTES, Faults, check_name
 from rackrate.plan.fields import Blocks
 from rackrate.plan.model import Plan
-from rackrate.selectors import Selector
 from rackrate.settings import StackArm
 from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
+from rackrate_contract.selectors import Selector
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.samples import ARMS
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate.plan.arms import InstancePlacement
 from rackrate.plan.claims import pair_faults, placement_faults
 from rackrate.plan.pairing import Pairing
+from rackrate_contract.arms import InstancePlacement
 from tests.unit.builders import arm, node
 
 WHERE = {"treatment": "nodes labelled a=b", "baseline": "nodes labelled a=c", "other": "x"}

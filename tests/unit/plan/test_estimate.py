@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, node_of
 from rackrate.plan import costs, prices
 from rackrate.plan.check import check_plan
-from rackrate.plan.estimate import (
-    OVERHEAD_SECONDS_PER_LOOK,
-    Estimates,
-    EstimateSummary,
-    Traffic,
-    estimate,
-)
+from rackrate.plan.estimate import OVERHEAD_SECONDS_PER_LOOK, EstimateSummary, estimate
 from rackrate.plan.items import build_schedule, build_warm_up
+from rackrate_contract.estimates import Estimates, Traffic
 from tests.unit import builders
 from tests.unit.builders import C5_LARGE, network
 from tests.unit.samples import ARMS, NODES, node

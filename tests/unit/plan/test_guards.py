@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from rackrate import registry
 from rackrate.plan import guards
-from rackrate.plan.arms import InstancePlacement
 from rackrate.plan.guards import (
     Confound,
     Outlook,
@@ -26,6 +25,7 @@ from rackrate.plan.guards import (
     topology,
 )
 from rackrate.plan.items import BlockItem, MakeupItem, Pair
+from rackrate_contract.arms import InstancePlacement
 from tests.templates.cloudformation import ROOT
 from tests.unit.builders import arm, network, node
 

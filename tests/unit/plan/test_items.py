@@ -17,7 +17,6 @@ from rackrate.plan.items import (
     MAX_PAIRS_PER_ITEM,
     BlockItem,
     MakeupItem,
-    TrialKey,
     begun_batch,
     block_items,
     item_from_json,
@@ -27,6 +26,7 @@ from rackrate.plan.items import (
 )
 from rackrate.plan.looks import looks
 from rackrate.plan.pairing import Pairing
+from rackrate_contract.trials import TrialKey
 from tests.unit.builders import TESTS, arm
 from tests.unit.plan.schedules import build, edge, names, plans, warm_up, way
 

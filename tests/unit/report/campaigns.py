@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rackrate.results.campaign import (
+from rackrate_contract.campaign import (
+    Answer,
     CampaignFacts,
     CampaignResults,
     CampaignStopped,
+    DrawRatio,
     Step,
     SweepCell,
 )
-from rackrate.verdict.answers import Answer, DrawRatio
-from rackrate.verdict.model import Difference
+from rackrate_contract.verdicts import Difference
 
 CAMPAIGN_ID = "camp-20261121-160000-1f2e"
 NODES = {"treatment": ("node-1", "node-2"), "baseline": ("node-3", "node-4")}

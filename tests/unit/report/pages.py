@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from rackrate.document import Document
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.report.charts import canvas
 from rackrate.report.page import render_page
 from rackrate.results.build import RunFailure
 from rackrate.tools.base import Interval
-from rackrate.verdict.model import Baseline
+from rackrate_contract.document import Document
+from rackrate_contract.results import Findings
+from rackrate_contract.verdicts import Baseline
 from tests.unit.report import samples as samples
 
 NASTY = "<script>alert('x')</script>&\""
@@ -144,20 +145,23 @@ def tips(chart: ET.Element) -> list[str]:
 
 
 def changed(value: Any, change: Callable[[str], str], but: Collection[str] = NOT_FREE) -> Any:
-    """Change all free texts of a document, except in the fields `but`."""
+    """Change all free texts of a document, except in the fields `but`; in a run's plan only one."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Document):
-        fields = type(value).model_fields
+        fields = dict(type(value).model_fields)
+        if isinstance(value, Findings):
+            del fields["plan"]
         free = [
             name
             for name, field in fields.items()
             if not isinstance(getattr(value, name), str)
             or (name not in but and field.annotation in (str, str | None) and not field.metadata)
         ]
-        return value.model_copy(
-            update={name: changed(getattr(value, name), change, but) for name in free}
-        )
+        update = {name: changed(getattr(value, name), change, but) for name in free}
+        if isinstance(value, Findings):
+            update["plan"] = value.plan | {"baseline": changed(value.plan["baseline"], change)}
+        return value.model_copy(update=update)
     if isinstance(value, Baseline):
         return replace(value, name=changed(value.name, change) if "name" not in but else value.name)
     if isinstance(value, Mapping):

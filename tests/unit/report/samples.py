@@ -8,20 +8,18 @@ from typing import Any
 from rackrate import registry
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm, InstanceNetwork, Node
-from rackrate.plan.ceilings import GUIDE, Ceiling
-from rackrate.plan.costs import Cost, CostLine
-from rackrate.plan.estimate import Traffic
-from rackrate.plan.guards import Guard
-from rackrate.plan.items import TrialKey
+from rackrate.plan.ceilings import GUIDE
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.results.build import RunFailure, RunTimes, build_results
-from rackrate.results.schema import Results
-from rackrate.verdict.enough import Stopped, stop
-from rackrate.verdict.model import (
-    Analysis,
+from rackrate.verdict.enough import stop
+from rackrate.verdict.model import Analysis
+from rackrate_contract.arms import Arm, InstanceNetwork, Node
+from rackrate_contract.estimates import Cost, CostLine, Guard, Traffic
+from rackrate_contract.results import Results, Stopped
+from rackrate_contract.trials import Mark, TrialKey
+from rackrate_contract.verdicts import (
     Baseline,
-    Mark,
+    Ceiling,
     Pairs,
     Percentiles,
     Steadiness,

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate.document import Document
 from rackrate.report.campaign_material import MOST_FIGURES
 from rackrate.report.campaign_page import render_campaign
 from rackrate.report.charts import canvas
 from rackrate.report.page import MOST_BYTES
-from rackrate.results.campaign import CampaignResults
+from rackrate_contract.campaign import CampaignResults
+from rackrate_contract.document import Document
 from rackrate_text.units import UNKNOWN
 from tests.unit.report import campaigns
 from tests.unit.report.campaigns import (

@@ -17,10 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate.document import Document
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.arms import EnaExpressUse, InstanceNetwork, Node
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.report.charts import canvas
 from rackrate.report.material import Detail, Material
@@ -29,14 +27,11 @@ from rackrate.report.rendering import code
 from rackrate.report.sections import opening
 from rackrate.report.tables import MOST_ROWS
 from rackrate.results.build import RunFailure
-from rackrate.results.schema import (
-    Compared,
-    ComparedRun,
-    Comparison,
-    Findings,
-    Results,
-)
-from rackrate.verdict.model import (
+from rackrate_contract.arms import EnaExpressUse, InstanceNetwork, Node
+from rackrate_contract.comparison import Compared, ComparedRun, Comparison
+from rackrate_contract.document import Document
+from rackrate_contract.results import Findings, Results
+from rackrate_contract.verdicts import (
     Baseline,
     Difference,
     KindOfPairs,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from rackrate.plan.arms import Node
 from rackrate.results.build import RunFailure, RunTimes
 from rackrate.results.rows import parquet_key, trials_parquet, verdicts_parquet
+from rackrate_contract.arms import Node
 from tests.templates.cloudformation import ROOT, load
 from tests.unit import builders
 from tests.unit.report import samples

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from rackrate.plan.arms import Arm
 from rackrate.results.build_campaign import answers_of_runs, build_campaign, pooled_step
-from rackrate.results.campaign import CAMPAIGN, CampaignResults
-from rackrate.results.schema import Results
+from rackrate_contract.arms import Arm
+from rackrate_contract.campaign import CAMPAIGN, CampaignResults
+from rackrate_contract.results import Results
 from tests.templates.cloudformation import ROOT
 from tests.unit.report import campaigns, samples
 from tests.unit.report.campaigns import facts, step
@@ -72,7 +72,7 @@ def test_each_run_is_a_draw_of_one_answer():
     assert [draw.run_id for draw in answer.draws] == [campaigns.run_id(n) for n in range(1, 5)]
     assert [draw.started_at for draw in answer.draws] == [each.run.started_at for each in RUNS]
     assert answer.scope == "the placement group"
-    assert answer.threshold == RUNS[0].plan.threshold
+    assert answer.threshold == RUNS[0].plan["threshold"]
 
 
 def test_the_newest_draw_is_tested_against_those_before_it_in_a_series_only():
@@ -82,8 +82,9 @@ def test_the_newest_draw_is_tested_against_those_before_it_in_a_series_only():
 
 
 def test_a_test_with_other_parameters_than_the_newest_runs_is_left_out():
-    tests = (samples.TESTS[0].model_copy(update={"seconds": 99}), *samples.TESTS[1:])
-    other = RUNS[0].model_copy(update={"plan": RUNS[0].plan.model_copy(update={"tests": tests})})
+    first, *rest = RUNS[0].plan["tests"]
+    plan = RUNS[0].plan | {"tests": [first | {"seconds": 99}, *rest]}
+    other = RUNS[0].model_copy(update={"plan": plan})
     (answer,) = built((other, *RUNS[1:])).answers
     assert (len(answer.draws), answer.left_out) == (3, 1)
 

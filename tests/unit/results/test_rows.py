@@ -10,8 +10,6 @@ import re
 
 import pytest
 
-from rackrate.plan.arms import Node
-from rackrate.plan.replacements import Replacement
 from rackrate.results.build import RunTimes
 from rackrate.results.rows import (
     DETAILS,
@@ -24,9 +22,10 @@ from rackrate.results.rows import (
     trials_parquet,
     verdicts_parquet,
 )
-from rackrate.results.schema import MetricOfTest
 from rackrate.results.tables import Column, glue_columns, to_csv, to_parquet
-from rackrate.verdict.model import Baseline
+from rackrate_contract.arms import Node
+from rackrate_contract.results import MetricOfTest, Replacement
+from rackrate_contract.verdicts import Baseline
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.report import samples
 

@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 from jsonschema import Draft202012Validator
 
-from rackrate.results.schema import RESULTS
+from rackrate_contract.results import RESULTS
 from tests.templates.cloudformation import ROOT
 from tests.unit.report import samples
 

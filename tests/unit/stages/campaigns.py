@@ -8,10 +8,11 @@ from dataclasses import replace
 from botocore.exceptions import ClientError
 
 from rackrate.measure.node_groups import Sizes
+from rackrate.plan.model import Plan
 from rackrate.results.build import RunTimes, build_results
-from rackrate.results.schema import Results
 from rackrate.times import now
 from rackrate.verdict.model import Analysis
+from rackrate_contract.results import Results
 from tests.unit.builders import node as node_of_run
 from tests.unit.builders import plan, planned_run, usual_arm, verdict
 from tests.unit.samples import SETTINGS, node
@@ -160,5 +161,6 @@ def store_run(store, results: Results, status="succeeded", **attributes):
     run_id = results.run.id
     store.runs.start(run_id, "running", now(), execution_arn=f"arn:{run_id}")
     store.runs.put(run_id, "results.json", results)
-    store.runs.put(run_id, "plan.json", planned_run(results.plan, results.arms, run_id=run_id))
+    given = Plan.from_json(results.plan)
+    store.runs.put(run_id, "plan.json", planned_run(given, results.arms, run_id=run_id))
     store.runs.finish(run_id, status, lab_scale=results.run.lab_scale, **attributes)

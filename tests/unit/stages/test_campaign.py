@@ -18,7 +18,6 @@ from rackrate.errors import (
 )
 from rackrate.executions.model import Lease
 from rackrate.results.build import RunFailure
-from rackrate.results.campaign import CampaignResults
 from rackrate.stages.change import change
 from rackrate.stages.finish import finish
 from rackrate.stages.finish_campaign import finish_campaign
@@ -32,7 +31,9 @@ from rackrate.stages.take_lease import keep_lease, take_campaign_lease, take_lea
 from rackrate.stages.teardown import stop_all
 from rackrate.stages.wake_nodes import wake_nodes
 from rackrate.times import later, now
+from rackrate_contract.campaign import CampaignResults
 from tests.templates.cloudformation import ROOT, load
+from tests.unit import builders
 from tests.unit.stages.campaigns import (
     CAMPAIGN,
     CAMPAIGN_ARN,
@@ -997,7 +998,7 @@ class TestPool:
 
     def test_runs_with_nothing_in_common_are_refused(self, resources, store):
         store_run(store, results_of_run("run-1"))
-        other = results_of_run("run-2", tests=results_of_run("x").plan.tests[1:])
+        other = results_of_run("run-2", tests=builders.plan().tests[1:])
         store_run(store, other.model_copy(update={"verdicts": ()}))
         with pytest.raises(InvalidCampaign, match="pool: the runs run-1 and run-2 have nothing in"):
             self.pool(resources, ["run-1", "run-2"])

@@ -14,7 +14,8 @@ from rackrate.plan.items import build_schedule
 from rackrate.stages import compare as stage
 from rackrate.stages.analyze import analyze
 from rackrate.stages.compare import compare
-from rackrate.verdict.model import Analysis, Difference
+from rackrate.verdict.model import Analysis
+from rackrate_contract.verdicts import Difference
 from tests.unit.given import Given
 from tests.unit.report.samples import analysis
 from tests.unit.results.test_comparison import recorded

@@ -9,9 +9,9 @@ import pytest
 
 from rackrate.errors import NodesChanged
 from rackrate.measure.nodes import node_of
-from rackrate.plan.replacements import Replacement
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import end_or_go_on, finish
+from rackrate_contract.results import Replacement
 from tests.unit.stages.runs import ARN, RUN, Tasks
 
 LONG_AGO = "2026-11-21T08:00:00.000Z"

@@ -11,8 +11,8 @@ from rackrate.errors import ClusterUnreachable
 from rackrate.measure import counters, manifests
 from rackrate.measure.counters import Counters
 from rackrate.measure.nodes import node_of
-from rackrate.plan.replacements import Replacement
 from rackrate.stages.count import NO_ENA, NOT_ALLOWED, Counted, count
+from rackrate_contract.results import Replacement
 from tests.unit import builders
 from tests.unit.given import Given
 from tests.unit.measure.test_counters import TEXT

@@ -9,9 +9,9 @@ from botocore.exceptions import ConnectTimeoutError
 
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
 from rackrate.measure.obstacles import REPLACEMENT_SECONDS
-from rackrate.selectors import Selector
 from rackrate.stages.await_servers import Readiness, await_servers, servers_seconds
 from rackrate.stages.deploy import deploy as deploy_servers
+from rackrate_contract.selectors import Selector
 from tests.unit.samples import NODES, SETTINGS, node
 from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, missed
 

@@ -8,7 +8,6 @@ import pytest
 
 from rackrate.errors import InvalidCampaign, InvalidPlan
 from rackrate.plan.capacity import load_nodes_for
-from rackrate.selectors import Selector
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.change import change
 from rackrate.stages.judge import judge
@@ -16,6 +15,7 @@ from rackrate.stages.plan import check_apart
 from rackrate.stages.plan_campaign import plan_campaign
 from rackrate.stages.restore import restore
 from rackrate.stages.take_lease import take_campaign_lease
+from rackrate_contract.selectors import Selector
 from tests.unit.builders import node as node_of
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.campaigns import CAMPAIGN, CAMPAIGN_ARN, NodeGroups

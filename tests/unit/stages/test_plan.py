@@ -14,9 +14,10 @@ from rackrate.measure.instance_types import instance_types
 from rackrate.measure.node_groups import why_lacking
 from rackrate.measure.nodes import NETWORK_SCALE_LABEL, cni
 from rackrate.measure.placement import MOST_VALUES
-from rackrate.plan.estimate import EstimateSummary, Traffic
+from rackrate.plan.estimate import EstimateSummary
 from rackrate.plan.items import block_items
-from rackrate.selectors import Selector, parse_tolerations
+from rackrate_contract.estimates import Traffic
+from rackrate_contract.selectors import Selector, parse_tolerations
 from tests.unit import builders
 from tests.unit.conftest import AutoScaling
 from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS

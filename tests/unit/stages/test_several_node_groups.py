@@ -10,12 +10,12 @@ from rackrate.changes.draws import NewNodes
 from rackrate.changes.nodes import NodeCount
 from rackrate.changes.scaling import put_back, sizes_before
 from rackrate.measure.node_groups import Sizes
-from rackrate.selectors import Selector
 from rackrate.settings import StackArm
 from rackrate.stages.plan import placeholder_nodes
 from rackrate.stages.rest_nodes import rest_unneeded
 from rackrate.stages.restore import _nodes_are_ready
 from rackrate.stages.wake_nodes import wake_nodes
+from rackrate_contract.selectors import Selector
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.campaigns import NO_CAPACITY, NodeGroups
 from tests.unit.stages.runs import PLAN

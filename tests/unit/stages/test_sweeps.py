@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from rackrate.errors import InvalidCampaign
-from rackrate.results.campaign import CampaignResults
 from rackrate.stages.analyze import analyze
 from rackrate.stages.change import change
 from rackrate.stages.collect import collect
@@ -22,6 +21,7 @@ from rackrate.stages.report import report
 from rackrate.stages.report_campaign import report_campaign
 from rackrate.stages.restore import restore
 from rackrate.stages.take_lease import take_campaign_lease, take_lease
+from rackrate_contract.campaign import CampaignResults
 from tests.unit.changes.fake_eks import NEW, OLD, Eks
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.runs import EXECUTIONS

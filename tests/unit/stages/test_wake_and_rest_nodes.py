@@ -14,7 +14,6 @@ from botocore.parsers import ResponseParserError
 from rackrate import registry
 from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
 from rackrate.measure.manifests import ARM
-from rackrate.selectors import Selector
 from rackrate.settings import StackArm
 from rackrate.stages import rest_nodes as resting
 from rackrate.stages.await_servers import Readiness
@@ -22,6 +21,7 @@ from rackrate.stages.finish import finish
 from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS, rest_nodes
 from rackrate.stages.teardown import sweep, teardown, teardown_stopped
 from rackrate.stages.wake_nodes import WAKING_SECONDS, wake_nodes
+from rackrate_contract.selectors import Selector
 from tests.unit.samples import LABEL, SETTINGS, node
 from tests.unit.stages.runs import ARN, EXECUTIONS, RUN, States
 

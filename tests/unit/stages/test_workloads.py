@@ -12,8 +12,6 @@ from rackrate import registry
 from rackrate.errors import ClusterUnreachable, InvalidPlan, Throttled
 from rackrate.measure import manifests, members
 from rackrate.plan.items import BlockItem, block_items
-from rackrate.results.schema import Results
-from rackrate.selectors import Selector
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages import collect
 from rackrate.stages.analyze import analyze
@@ -21,6 +19,8 @@ from rackrate.stages.await_servers import await_servers
 from rackrate.stages.check_links import check_links
 from rackrate.stages.report import report
 from rackrate.stages.teardown import teardown
+from rackrate_contract.results import Results
+from rackrate_contract.selectors import Selector
 from tests.unit.measure import fake_cluster
 from tests.unit.samples import DATA, LABEL, SETTINGS, node
 from tests.unit.stages.runs import RUN, Eks, trials

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from rackrate import registry
 from rackrate.measure.trials import RawValues
-from rackrate.plan.arms import InstanceNetwork, Node
-from rackrate.plan.items import TrialKey
 from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
-from rackrate.verdict.model import Baseline
+from rackrate_contract.arms import InstanceNetwork, Node
+from rackrate_contract.trials import TrialKey
+from rackrate_contract.verdicts import Baseline
 from tests.unit import builders
 
 TCP = registry.load_test({"name": "tcp-1", "tool": "iperf3", "streams": 1, "seconds": 10})

@@ -20,7 +20,7 @@ from rackrate.verdict.campaign import (
     stop,
     why_one_draw,
 )
-from rackrate.verdict.model import Difference
+from rackrate_contract.verdicts import Difference
 from tests.unit.builders import verdict
 
 TWICE = [2.0, 2.08, 1.96, 2.02, 2.04, 1.98]

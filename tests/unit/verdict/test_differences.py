@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.measure.trials import Trial
-from rackrate.plan.arms import Arm, InstanceNetwork, Node
 from rackrate.plan.model import Plan
 from rackrate.verdict.differences import ARM_FACTS, NODE_FACTS, PLAN_FIELDS, differences
-from rackrate.verdict.model import Difference
+from rackrate_contract.arms import Arm, InstanceNetwork, Node
+from rackrate_contract.verdicts import Difference
 from tests.unit.verdict.test_analysis import RTT, TCP, VALUES, evidence
 from tests.unit.verdict.test_network_cards import CARD
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rackrate.verdict.enough import LEAST_PROSPECT, stop
-from rackrate.verdict.model import Baseline
+from rackrate_contract.verdicts import Baseline
 from tests.unit.builders import verdict
 
 SETTLED = verdict()

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from rackrate.plan.arms import InstancePlacement
 from rackrate.verdict.analysis import analyze_run
 from rackrate.verdict.kinds import partition_pairs, zones_in_words
+from rackrate_contract.arms import InstancePlacement
 from tests.unit.builders import arm, node, trial
 from tests.unit.verdict.test_analysis import VALUES, evidence, verdict_on
 

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from rackrate import registry
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues
-from rackrate.plan.arms import InstanceNetwork, Node
-from rackrate.plan.items import TrialKey
 from rackrate.tools.base import Interval
 from rackrate.verdict.marks import (
     CLEARLY_ABOVE,
@@ -25,6 +23,8 @@ from rackrate.verdict.marks import (
     mark_trials,
     sustained_bits_per_second,
 )
+from rackrate_contract.arms import InstanceNetwork, Node
+from rackrate_contract.trials import TrialKey
 from tests.unit import builders
 
 BASELINE = 0.75e9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rackrate.plan.model import Plan
-from rackrate.verdict.model import Baseline, Verdict
+from rackrate_contract.verdicts import Baseline, Verdict
 from tests.unit import builders
 from tests.unit.report.samples import regression
 

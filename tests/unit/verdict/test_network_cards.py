@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rackrate.measure.counters import Counters
-from rackrate.plan.arms import Interface
 from rackrate.verdict.network_cards import (
     FEW_CONNECTIONS,
     few_connections_notes,
     network_card_warnings,
     unused_express_notes,
 )
+from rackrate_contract.arms import Interface
 from tests.unit import builders
 
 CARD = Interface(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.verdict import wording
-from rackrate.verdict.model import Baseline, Difference, Pairs, Steadiness
+from rackrate_contract.verdicts import Baseline, Difference, Pairs, Steadiness
 from tests.unit.report.samples import inconclusive, mark, regression, verdict
 
 PLAIN = {"ceiling": None, "steadiness": None}

@@ -21,9 +21,9 @@ from rackrate.report.rendering import Part
 from rackrate.report.tables import Cell, Table, head, number
 from rackrate.report.values import Columns, Value, by_column
 from rackrate.verdict import campaign as wording
-from rackrate.verdict.answers import Answer, DrawRatio
-from rackrate.verdict.model import Ends
 from rackrate.verdict.wording import sides as levels_of
+from rackrate_contract.campaign import Answer, DrawRatio
+from rackrate_contract.verdicts import Ends
 from rackrate_text.units import change, changes, metric_column, moment, percent, quantity
 from rackrate_text.words import counted, sentence
 

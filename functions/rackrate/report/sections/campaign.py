@@ -10,10 +10,10 @@ from rackrate.report.sections.answers import compared
 from rackrate.report.sections.method import as_json
 from rackrate.report.sections.opening import conclusion_part, started
 from rackrate.report.sections.verdicts import differences_table
-from rackrate.results.campaign import CampaignKind
 from rackrate.verdict import sweeps
 from rackrate.verdict.campaign import following, headlines
 from rackrate.verdict.headline import counts, headline
+from rackrate_contract.campaign import CampaignKind
 from rackrate_text.units import dollars, took
 from rackrate_text.words import capitalized, counted
 

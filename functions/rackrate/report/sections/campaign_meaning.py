@@ -9,15 +9,16 @@ from collections.abc import Iterable
 from statistics import mean
 
 from rackrate.plan.campaign import USUAL_DRAWS
-from rackrate.plan.campaign_estimate import DRAW_SECONDS, Span
+from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.plan.campaign_fields import MAX_DRAWS, MAX_RUNS_PER_STEP
 from rackrate.report.campaign_material import CampaignMaterial, SweptMetric, judged, sides_of
 from rackrate.report.rendering import Part
 from rackrate.report.sections.meaning import decision, usual_campaign
 from rackrate.verdict import campaign as wording
-from rackrate.verdict.answers import Answer
 from rackrate.verdict.headline import counts
 from rackrate.verdict.wording import still_open
+from rackrate_contract.campaign import Answer
+from rackrate_contract.estimates import Span
 from rackrate_text.units import change, changes, dollars, duration
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from rackrate.plan.campaign import USUAL_DRAWS
-from rackrate.plan.campaign_estimate import Span, usual_draws
+from rackrate.plan.campaign_estimate import usual_draws
 from rackrate.report.material import Material
 from rackrate.report.rendering import Part
 from rackrate.verdict import wording
-from rackrate.verdict.model import Verdict
+from rackrate_contract.estimates import Span
+from rackrate_contract.verdicts import Verdict
 from rackrate_text.units import change, dollars, duration, shift
 from rackrate_text.words import counted, span
 

@@ -6,14 +6,12 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from rackrate.document import Json
-from rackrate.plan.arms import Arm, InstancePlacement, Node
-from rackrate.plan.replacements import Replacement
 from rackrate.report.material import Material
 from rackrate.report.rendering import Part
 from rackrate.report.tables import Table, head, number
-from rackrate.results.schema import CounterIncreases, Findings
-from rackrate.results.workloads import WorkloadOfResults
+from rackrate_contract.arms import Arm, InstancePlacement, Node
+from rackrate_contract.document import Json
+from rackrate_contract.results import CounterIncreases, Findings, Replacement, WorkloadOfResults
 from rackrate_text.units import dollars, duration, percent, quantity
 from rackrate_text.words import counted, listed, span
 
@@ -43,7 +41,7 @@ def method_section(page: Material) -> Part:
         "method",
         "How it was measured",
         results=results,
-        plan=as_json(results.plan.to_json()),
+        plan=as_json(results.plan),
         estimates=_estimates(results),
         workloads=_workloads(page.workloads),
         nodes=_nodes(results.arms, page.replacements),

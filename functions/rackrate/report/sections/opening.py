@@ -13,7 +13,7 @@ from rackrate.report.rendering import Part
 from rackrate.report.sections.verdicts import comparison, differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.headline import headline
-from rackrate.verdict.model import Difference
+from rackrate_contract.verdicts import Difference
 from rackrate_text.failures import lines_of
 from rackrate_text.units import took
 from rackrate_text.words import counted, listed

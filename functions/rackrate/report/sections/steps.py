@@ -10,7 +10,7 @@ from rackrate.report.campaign_material import REST, CampaignMaterial
 from rackrate.report.rendering import Part
 from rackrate.report.sections.opening import moment
 from rackrate.report.tables import Cell, Table, head, number, without_unknown
-from rackrate.results.campaign import Step
+from rackrate_contract.campaign import Step
 from rackrate_text.units import dollars, duration
 from rackrate_text.words import listed
 

@@ -10,7 +10,7 @@ from rackrate.report.frame import Figure
 from rackrate.report.rendering import Part
 from rackrate.report.tables import Cell, Table, head, number, without_unknown
 from rackrate.report.values import by_column
-from rackrate.results.campaign import SweepCell
+from rackrate_contract.campaign import SweepCell
 from rackrate_text.units import change, changes, metric_column, percent, quantity
 from rackrate_text.words import counted, metric_words, sentence
 

@@ -13,8 +13,8 @@ from rackrate.report.sections.verdicts import explained
 from rackrate.report.tables import Table, head, number, without_unknown
 from rackrate.tools.base import TestBase
 from rackrate.verdict import wording
-from rackrate.verdict.model import Percentiles, Summary
 from rackrate.workloads.base import WorkloadTest
+from rackrate_contract.verdicts import Percentiles, Summary
 from rackrate_text.units import percent, quantity
 
 _NO_PERCENTILES = Percentiles(p50=None, p90=None, p99=None, p99_9=None, samples=0)

@@ -8,7 +8,7 @@ from rackrate.measure.trials import Trial
 from rackrate.report.material import Material, pair_of
 from rackrate.report.rendering import Part
 from rackrate.report.tables import Table, number
-from rackrate.verdict.model import Mark
+from rackrate_contract.trials import Mark
 from rackrate_text.failures import Loss
 from rackrate_text.units import quantity
 

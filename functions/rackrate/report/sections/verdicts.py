@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from rackrate.plan.ceilings import Ceiling
 from rackrate.report.charts import intervals
 from rackrate.report.comparisons import Comparison, Comparisons, Explained, Side
 from rackrate.report.frame import Figure
@@ -15,7 +14,7 @@ from rackrate.report.rendering import Part
 from rackrate.report.tables import Table, head, link
 from rackrate.report.values import Value, by_column
 from rackrate.verdict import wording
-from rackrate.verdict.model import Difference, Verdict, Word
+from rackrate_contract.verdicts import Ceiling, Difference, Verdict, Word
 from rackrate_text.units import change, changes, percent, quantity
 from rackrate_text.words import capitalized, counted, sentence
 

@@ -6,7 +6,7 @@ import pytest
 
 from handlers import context
 from lab.aws.embedded_metrics import extract
-from rackrate.verdict.model import Verdict
+from rackrate_contract.verdicts import Verdict
 
 # The other fields of a verdict are not in the metrics.
 VERDICT = Verdict.model_construct(

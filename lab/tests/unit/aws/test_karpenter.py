@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.aws.eks.karpenter import fits, is_kept, seconds, wants_to_be_alone
-from rackrate.selectors import Selector, parse_tolerations
+from rackrate_contract.selectors import Selector, parse_tolerations
 
 HELD = {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}
 SERVER = {"metadata": {"ownerReferences": [{"kind": "DaemonSet"}]}}

@@ -1,18 +1,86 @@
-"""What several runs tell together: answers, cells of a sweep, why a campaign stopped."""
+"""The models of campaign.json: what a campaign did, and what its runs tell together.
+
+`make docs` generates docs/campaign.schema.json from them.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from rackrate.document import Document
-from rackrate.tools.base import Better
-from rackrate.verdict.model import Ends, Word
+from pydantic import ConfigDict, Field
 
+from rackrate_contract.document import Document, Json
+from rackrate_contract.verdicts import Better, Difference, Ends, Word
+
+CAMPAIGN: Literal["rackrate.campaign.v1"] = "rackrate.campaign.v1"
+#: What a campaign's steps have in common: each gets new nodes, each has another value, or they are
+#: runs that were made before.
+CampaignKind = Literal["draws", "sweep", "pool"]
+_Ended = Literal["succeeded", "degraded", "failed", "aborted", "timed_out"]
+CampaignStatus = Literal[_Ended, "running", "invalid", "dry_run", "skipped"]
 #: What an answer is about. With fewer than `LEAST_DRAWS` draws nothing can be said of the group.
 #: A pool of fewer stacks is about those.
 AnswerScope = Literal["these draws", "these stacks", "the placement group"]
 #: Separates the ids of the runs of a draw.
 BETWEEN_RUNS = ", "
+
+
+class CampaignFacts(Document):
+    """The campaign."""
+
+    id: str
+    """Name of the execution."""
+    kind: CampaignKind
+    status: CampaignStatus
+    started_at: str
+    """ISO 8601, UTC."""
+    seconds: float
+    """How long it took: from the time it held its nodes until these results were written."""
+    execution_arn: str
+    lab_scale: float | None
+    """Factor by which the lab scaled the nodes' network; null on AWS."""
+    budget_dollars: float | None
+    """Null for a pool, which costs nothing."""
+    dollars: float | None
+    """The estimate of what the steps cost; null if no price is known."""
+    swept: str | None = None
+    """The swept field of the input, such as `nodes` or `vpc_cni`; null for draws and pools."""
+    series: str | None = None
+    """The series to which its draws were added."""
+    continues: str | None = None
+    """The campaign whose finished steps it took over."""
+    error: str | None
+    """Name of the error that ended it; null if it did not fail."""
+    cause: str | None
+    """The error in words."""
+
+
+class Step(Document):
+    """A step of a campaign: a change, then a run."""
+
+    number: int
+    """From 1."""
+    change: str
+    """What was changed, such as `new nodes` or `VPC CNI v1.15.4-eksbuild.1`."""
+    value: str | int | None
+    """The value of a sweep's step; null for a draw."""
+    run_id: str
+    status: str
+    """The status of its run, or `lost` if the change failed."""
+    started_at: str | None
+    """When its run started; null if it never did. ISO 8601, UTC."""
+    change_seconds: float | None
+    """How long the change took."""
+    run_seconds: float | None
+    """How long its run held the nodes, with the start of its servers and its clean-up; of a pooled
+    run, how long it took."""
+    dollars: float | None
+    nodes: dict[str, tuple[str, ...]]
+    """The names of the nodes of each arm."""
+    source: str | None = None
+    """For a pool: where the run is from, such as another stack's name."""
+    reason: str | None = None
+    """Why it has no result."""
 
 
 class DrawRatio(Document):
@@ -147,3 +215,31 @@ class CampaignStopped(Document):
     have exceeded the budget. `failures`: too many steps failed in a row."""
     text: str
     """The same in a sentence."""
+
+
+class CampaignResults(Document):
+    """The results of a rackrate campaign."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    version: Annotated[Literal["rackrate.campaign.v1"], Field(alias="schema")] = CAMPAIGN
+    campaign: CampaignFacts
+    conclusion: str
+    """The answers in sentences, and what qualifies them."""
+    method: str
+    """How the figures were computed."""
+    plan: Json
+    """The plan of every run, as it was given."""
+    stopped: CampaignStopped | None
+    steps: tuple[Step, ...]
+    placements: dict[str, str] = Field(default_factory=dict)
+    """The placement strategy of each arm, `none` without a group; empty in older files."""
+    answers: tuple[Answer, ...]
+    """Empty for a sweep."""
+    sweep: tuple[SweepCell, ...]
+    """Empty except for a sweep."""
+    differences: tuple[Difference, ...]
+    """For a pool: what differed between its runs; `run` is the newest run's value."""
+    pooling: str = ""
+    """For a pool: which of its runs count as one draw, and why."""
+    warnings: tuple[str, ...]

@@ -1,0 +1,100 @@
+"""The base class of every value that is stored or passed on as JSON."""
+
+from __future__ import annotations
+
+import json
+from types import NoneType
+from typing import Any, Self, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict
+
+Json = dict[str, Any]
+
+#: The context of a validation that reads what another version may have written.
+OTHER_VERSION = object()
+
+
+class Document(BaseModel):
+    """A value with named fields. `from_json` accepts exactly the fields that `to_json` produces."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,  # the references in docs/ are generated from them
+    )
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read what `to_json` returned, as a value or as JSON text.
+
+        Raises:
+            pydantic.ValidationError: the value does not match the model.
+        """
+        # Strict validation accepts a list for a tuple only in JSON text.
+        text = value if isinstance(value, str | bytes) else json.dumps(value)
+        return cls.model_validate_json(text)
+
+    @classmethod
+    def read(cls, text: str | bytes) -> Self:
+        """Read what another version may have written.
+
+        Fields that this version does not know are ignored. A missing one has its default, or it is
+        null, or empty where it is a list or an object by name.
+
+        Raises:
+            ValueError: the text is no JSON, or does not match the model otherwise.
+            RecursionError: it is nested too deeply.
+        """
+        return cls.read_value(json.loads(text))
+
+    @classmethod
+    def read_value(cls, value: object) -> Self:
+        """Like `read`, from a JSON value. Missing fields are added to it."""
+        _fill(cls, value)
+        text = json.dumps(value)
+        return cls.model_validate_json(text, extra="ignore", context=OTHER_VERSION)
+
+    @classmethod
+    def from_fields(cls, source: object, **others: Any) -> Self:
+        """Make it from what another value has under the names of its fields.
+
+        `others` are the fields that the source lacks or has in another form.
+        """
+        names = [name for name in cls.model_fields if name not in others and hasattr(source, name)]
+        return cls(**{name: getattr(source, name) for name in names}, **others)
+
+    def to_json(self) -> Json:
+        """The document as a JSON value."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def _fill(kind: Any, value: object) -> None:
+    """Add the fields that a JSON value lacks of a type and that can be null or empty."""
+    if not isinstance(value, dict):
+        for each in value if isinstance(value, list) else ():
+            for part in get_args(kind):
+                _fill(part, each)
+    elif isinstance(kind, type) and issubclass(kind, Document):
+        for name, field in kind.model_fields.items():
+            key = field.alias or name
+            if key in value:
+                _fill(field.annotation, value[key])
+            elif field.is_required():
+                value.update(_nothing(key, field.annotation))
+    else:
+        for part in get_args(kind):
+            _fill(part, value)
+            for each in value.values() if get_origin(kind) is dict else ():
+                _fill(part, each)
+
+
+def _nothing(key: str, kind: Any) -> Json:
+    """A field that holds nothing, if a type has such a value."""
+    if NoneType in get_args(kind):
+        return {key: None}
+    origin = get_origin(kind)
+    if origin is dict:
+        return {key: {}}
+    return {key: []} if origin is tuple else {}

@@ -1,0 +1,115 @@
+"""The trials of a run: their keys, how many were measured, why others failed, and marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rackrate_contract.document import Document
+from rackrate_text.failures import Loss, place
+
+Status = Literal["measured", "failed"]
+
+
+@dataclass(frozen=True, order=True)
+class TrialKey:
+    """The key of a trial within a run. `client` and `server` are node names."""
+
+    block: int
+    arm: str
+    test: str
+    client: str
+    server: str
+
+    @property
+    def id(self) -> str:
+        """The trial's name in file names."""
+        return f"{self.block:04d}_{self.arm}_{self.test}_{self.client}_{self.server}"
+
+    @property
+    def place(self) -> str:
+        """Where it is measured, in words."""
+        return place(self.arm, self.client, self.server)
+
+
+class Mark(Document):
+    """A warning on a trial. Marked trials stay in the verdicts."""
+
+    block: int
+    arm: str
+    test: str
+    client: str
+    server: str
+    mark: str
+    text: str
+    """What was found, with its figures."""
+
+    @classmethod
+    def of(cls, key: TrialKey, mark: str, text: str) -> Mark:
+        """A mark of a trial."""
+        return cls.from_fields(key, mark=mark, text=text)
+
+    @property
+    def key(self) -> TrialKey:
+        """The trial."""
+        return TrialKey(self.block, self.arm, self.test, self.client, self.server)
+
+
+class Failure(Document):
+    """A trial that ran and failed."""
+
+    block: int
+    arm: str
+    test: str
+    client: str
+    server: str
+    attempt: int
+    reason: str
+
+
+class LossOfTrials(Document):
+    """A cause that cost trials."""
+
+    cause: str
+    """The reason, without what differs between equal ones, such as ids."""
+    count: int
+    where: tuple[str, ...]
+    """The arms and nodes of these trials; empty if they never ran."""
+
+    @property
+    def loss(self) -> Loss:
+        """The cause in words."""
+        return Loss(self.count, self.cause, self.where)
+
+
+class TrialCounts(Document):
+    """Counts of the trials, without the warm-up; planned = measured + failed."""
+
+    planned: int
+    measured: int
+    failed: int
+    failures: tuple[Failure, ...]
+    causes: tuple[LossOfTrials, ...] = ()
+    """Why they failed, the most frequent cause first. Their counts add up to `failed`."""
+
+
+class WarmUpTrial(Document):
+    """A trial of the warm-up."""
+
+    arm: str
+    test: str
+    client: str
+    server: str
+    status: Status
+    metric: str
+    value: float | None
+    unit: str
+    reason: str | None
+
+
+class WarmUp(Document):
+    """The warm-up, which no verdict, summary or count uses."""
+
+    measured: int
+    failed: int
+    trials: tuple[WarmUpTrial, ...]

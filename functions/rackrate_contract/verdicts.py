@@ -1,0 +1,263 @@
+"""Verdicts, summaries, and what differed between runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from rackrate_contract.document import Document
+
+#: The direction in which a metric is better.
+Better = Literal["higher", "lower"]
+Word = Literal["better", "worse", "no meaningful difference", "inconclusive"]
+#: What a claim is about: the measured nodes while they were measured; the placement that this stack
+#: got; one run, compared with earlier runs.
+Scope = Literal["these nodes", "this stack's placement", "this run"]
+#: The lower and the upper end of an interval of a ratio.
+Ends = tuple[float, float]
+
+_ONE_RUN = "run "
+#: Precedes the runs in a baseline of several; no arm's name has it.
+_RUNS = ": "
+_BETWEEN_RUNS = ", "
+#: Precedes the values of a fact that is not the same in all of the other runs.
+VARYING = "varying: "
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The baseline of a verdict.
+
+    Attributes:
+        name: another arm's name, an earlier run's id, or what several earlier runs are called: the
+            name of a baseline, or `4 runs`.
+        runs: the ids of the earlier runs that have the same arm; empty for an arm of the same run.
+    """
+
+    name: str
+    runs: tuple[str, ...] = ()
+
+    @property
+    def is_earlier_run(self) -> bool:
+        """Whether it is the same arm in one or more earlier runs."""
+        return bool(self.runs)
+
+    @classmethod
+    def read(cls, value: object) -> object:
+        """Read what `written` returned; pass anything else on for pydantic to reject."""
+        if not isinstance(value, str):
+            return value
+        name, several, runs = value.partition(_RUNS)
+        if several:
+            return cls(name, tuple(runs.split(_BETWEEN_RUNS)))
+        if value.startswith(_ONE_RUN):
+            run_id = value.removeprefix(_ONE_RUN)
+            return cls(run_id, (run_id,))
+        return cls(value)
+
+    def written(self) -> str:
+        """The baseline as `rackrate.result.v1` has it.
+
+        Returns:
+            An arm's name, `run <id>`, or for several runs `<name>: <id>, <id>`.
+        """
+        if len(self.runs) > 1:
+            return f"{self.name}{_RUNS}{_BETWEEN_RUNS.join(self.runs)}"
+        return f"{_ONE_RUN}{self.runs[0]}" if self.runs else self.name
+
+
+class Pairs(Document):
+    """The number of pairs of nodes behind a verdict."""
+
+    arm: int
+    baseline: int
+
+
+class KindOfPairs(Document):
+    """Pairs of one kind."""
+
+    pairs: int
+    median: float | None
+    """Of their trials, in the verdict's unit; null without such pairs."""
+
+
+class PartitionPairs(Document):
+    """An arm's pairs in a partition placement group, by the partitions of their nodes."""
+
+    within: KindOfPairs
+    """Both nodes are in one partition, whose racks they share."""
+    across: KindOfPairs
+    """The nodes are in two partitions, which share no rack."""
+
+
+class Claim(Document):
+    """A verdict's interval and word for a wider scope."""
+
+    ci95: Ends
+    """The 95 % interval of the ratio alone."""
+    ci_simultaneous: Ends
+    """The interval adjusted for all verdicts and looks of the run, cut to what the word says."""
+    verdict: Word
+    reason: str | None
+    """Why it is inconclusive."""
+
+
+class Steadiness(Document):
+    """The arms' variability (CV) between blocks, within pairs and directions.
+
+    It is the mean absolute deviation from the median, as the standard deviation of normal noise.
+    """
+
+    arm: float | None
+    baseline: float | None
+    ratio: float | None
+    """The arm's variability divided by the baseline's."""
+    ci95: Ends | None
+    """The 95 % interval of this ratio alone."""
+    ci_simultaneous: Ends | None = None
+    """The same, adjusted for all comparisons of the run; it decides the verdict."""
+    verdict: Word
+    """`better` if the arm is steadier."""
+    reason: str | None
+    """Why it is inconclusive, or why the difference does not matter."""
+
+
+class Ceiling(Document):
+    """The documented limits that apply to a verdict on throughput, in bit/s after scaling."""
+
+    name: str
+    """The arm's limit."""
+    arm: float
+    baseline: float
+    source: str
+    arm_share: float | None
+    """The arm's level as a share of its limit."""
+    baseline_share: float | None
+    explains: bool
+    """Whether the limits explain how the arms compare."""
+    text: str
+
+
+class Verdict(Document):
+    """An arm compared with the baseline, or with itself in an earlier run, on one metric."""
+
+    test: str
+    metric: str
+    unit: str
+    better: Better
+    arm: str
+    baseline: Annotated[
+        Baseline,
+        BeforeValidator(Baseline.read),
+        PlainSerializer(Baseline.written, return_type=str),
+    ]
+    """The baseline's name; `run <id>` for an earlier run, `<name>: <id>, <id>` for several."""
+    arm_median: float | None
+    baseline_median: float | None
+    arm_mean: float | None = None
+    """The arm's geometric mean over the blocks of both, of which `ratio` is the quotient; null if
+    there is no ratio, and in older files."""
+    baseline_mean: float | None = None
+    left_out: int = 0
+    """Number of values that are not positive and finite. No figure contains them."""
+    ratio: float | None
+    """The arm's geometric mean divided by the baseline's."""
+    ci95: Ends | None
+    """The 95 % interval of the ratio on these nodes alone."""
+    ci_simultaneous: Ends | None
+    """The same, adjusted for all verdicts and looks of the run, and cut to what the word says; null
+    with fewer than six blocks."""
+    confidence_simultaneous: float | None
+    verdict: Word
+    reason: str | None
+    """Why it is inconclusive."""
+    blocks: int
+    pairs: Pairs
+    partitions: PartitionPairs | None = None
+    """The arm's pairs by partition; null where it has none, or EC2 did not tell them."""
+    span_seconds: float | None = None
+    """From the start of the first trial to the end of the last."""
+    scope: Scope
+    """The widest scope to which the word applies."""
+    stack: Claim | None = None
+    """The interval and the word for this stack's placement; null with fewer than three pairs."""
+    claim: str
+    more_blocks: int | None
+    """About how many more blocks would settle it."""
+    more_pairs: int | None = None
+    """About how many more pairs of each arm would settle it for this stack's placement."""
+    prospect: float | None = None
+    """Probability that the run's most blocks settle it, while it is open."""
+    more_runs: int | None = None
+    """How many more earlier runs a verdict needs."""
+    threshold: float
+    """Differences below this share do not matter."""
+    ceiling: Ceiling | None
+    marks: dict[str, int]
+    """Number of its trials with each mark."""
+    drift: str | None = None
+    """A trend, a step or a dip of one arm alone, which makes the interval too narrow."""
+    steadiness: Steadiness | None
+
+    @property
+    def shown_interval(self) -> Ends | None:
+        """The adjusted interval of the verdict's scope."""
+        if self.stack is not None and self.scope != "these nodes":
+            return self.stack.ci_simultaneous
+        return self.ci_simultaneous
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the verdict is conclusive."""
+        return self.verdict != "inconclusive"
+
+
+class Percentiles(Document):
+    """Percentiles of an arm's pooled raw values, in the metric's unit; null for too few values."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    p99_9: float | None
+    intervals: dict[str, Ends] = {}  # noqa: RUF012 (pydantic copies it)
+    """The 95 % intervals, by percentile; one with too few values in a block has none."""
+    samples: int
+    """The number of raw values."""
+
+
+class Summary(Document):
+    """An arm's values of one metric, summarized."""
+
+    test: str
+    metric: str
+    unit: str
+    arm: str
+    median: float | None
+    trials: int
+    blocks: int
+    pairs: int
+    spread_between_blocks: float | None
+    spread_between_pairs: float | None
+    percentiles: Percentiles | None
+    loss_ratio: float | None
+    retransmits: int | None
+
+
+class Difference(Document):
+    """A difference between a run and other runs."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    what: str
+    """Such as `kernel`, or `zone of baseline` if only one arm differs."""
+    run: str
+    """Its value in this run."""
+    other: Annotated[str, Field(alias="with")]
+    """Its value in the other run or runs; `varying: ` precedes the values of runs that differ."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether it is not the same in all of the other runs."""
+        return self.other.startswith(VARYING)
