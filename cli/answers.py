@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -12,10 +13,12 @@ from rich.text import Text
 from rackrate_text.units import UNKNOWN, change, changes, dollars, duration, percent, quantity
 from rackrate_text.words import counted
 
-from .campaign_results import Answer, CampaignResults, Cell, Step
 from .campaigns import Campaign
 from .records import GOOD
 from .verdict import STYLES, plain_table, print_scale, say, why_open, word
+
+if TYPE_CHECKING:
+    from rackrate_contract.campaign import Answer, CampaignResults, Step, SweepCell
 
 MOST_LINES = 12
 """The answers take no more lines than that; the page has all."""
@@ -50,13 +53,13 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
             say(console, f"{_name(answer, sides)} has a trend: {moved}.", style="bold yellow")
     for warning in results.warnings:
         say(console, f"Warning: {warning}", style="yellow")
-    print_scale(console, results.lab_scale)
+    print_scale(console, results.campaign.lab_scale)
     for step in results.steps:
         if step.status not in GOOD:
             say(console, _failed(step), style="red")
     say(console, _summary(results))
     if verbose and results.stopped is not None:
-        say(console, results.stopped)
+        say(console, results.stopped.text)
 
 
 def _print_answers(console: Console, answers: Sequence[Answer], *, verbose: bool) -> None:
@@ -89,11 +92,11 @@ def _print_answers(console: Console, answers: Sequence[Answer], *, verbose: bool
 def _scope(answers: Sequence[Answer]) -> str:
     """What is compared, and what the answers are about, in one line."""
     sides = _sides(answers)
-    draws = max(answer.draws for answer in answers)
+    draws = max(len(answer.draws) for answer in answers)
     of_whom = f"{sides[0][0]} against" if len(sides) == 1 else "Each arm against"
     is_of_group = all(a.scope == "the placement group" and not a.left_out for a in answers)
     about = ", for the placement group" if is_of_group else ""
-    time = max(answers, key=lambda answer: answer.draws).time
+    time = max(answers, key=lambda answer: len(answer.draws)).time
     over = f"over {counted(draws, 'draw')} {time}".rstrip()
     return f"{of_whom} {sides[0][1]}{about}, {over}"
 
@@ -109,8 +112,8 @@ def _answer_table(answers: Sequence[Answer], sides: Sequence[tuple[str, str]], w
         table.add_row(
             Text(_name(answer, sides)),
             change(answer.ratio),
-            changes(answer.interval),
-            changes(answer.prediction),
+            changes(answer.ci_simultaneous),
+            changes(answer.prediction95),
             Text(word(answer.verdict, answer.lacks), style=STYLES.get(answer.verdict, "")),
         )
     return table
@@ -130,15 +133,15 @@ def _with_interval(value: float | None, ends: Sequence[float] | None) -> str:
     return change(value) if ends is None else f"{change(value)} ({changes(ends)})"
 
 
-def _by_metric(cells: Sequence[Cell]) -> list[list[Cell]]:
+def _by_metric(cells: Sequence[SweepCell]) -> list[list[SweepCell]]:
     """The cells of each arm and metric, value by value."""
-    found: dict[tuple[str, str, str], list[Cell]] = {}
+    found: dict[tuple[str, str, str], list[SweepCell]] = {}
     for cell in cells:
         found.setdefault((cell.test, cell.metric, cell.arm), []).append(cell)
     return list(found.values())
 
 
-def _sweep_table(cells: Sequence[Cell], width: int) -> Table:
+def _sweep_table(cells: Sequence[SweepCell], width: int) -> Table:
     table = plain_table(width)
     # Without padding, a version of an add-on fits on one line.
     table.padding = 0
@@ -155,11 +158,11 @@ def _sweep_table(cells: Sequence[Cell], width: int) -> Table:
     for cell in cells:
         verdict = cell.verdict or ("" if cell is cells[0] else UNKNOWN)
         table.add_row(
-            Text(cell.value),
+            Text(str(cell.value)),
             quantity(cell.mean, cell.unit),
             *([quantity(cell.total, cell.unit)] if has_total else []),
             *([percent(cell.share_of_nominal)] if has_share else []),
-            "" if cell is cells[0] else _with_interval(cell.ratio, cell.interval),
+            "" if cell is cells[0] else _with_interval(cell.ratio, cell.shown_interval),
             Text(verdict, style=STYLES.get(verdict, "")),
         )
     return table
@@ -172,14 +175,15 @@ def _failed(step: Step) -> str:
 
 def _summary(results: CampaignResults) -> str:
     """Such as `6 steps in 42 min 10 s, about $1.26 of $5.00.`"""
-    noun = "run" if results.kind == "pool" else "step"
+    facts = results.campaign
+    noun = "run" if facts.kind == "pool" else "step"
     said = counted(len(results.steps), noun)
-    if results.kind != "pool":  # which measures nothing itself
-        said += f" in {duration(results.seconds)}"
-    if results.dollars is not None:
-        said += f", about {dollars(results.dollars)}"
-        if results.budget_dollars is not None:
-            said += f" of {dollars(results.budget_dollars)}"
+    if facts.kind != "pool":  # which measures nothing itself
+        said += f" in {duration(facts.seconds)}"
+    if facts.dollars is not None:
+        said += f", about {dollars(facts.dollars)}"
+        if facts.budget_dollars is not None:
+            said += f" of {dollars(facts.budget_dollars)}"
     return f"{said}."
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -17,68 +15,23 @@ from rackrate_text.words import span
 
 from .campaign_input import MOST_DRAWS
 from .campaigns import Campaign
-from .typed import complete, read_fields, typed
 from .verdict import say
+
+if TYPE_CHECKING:
+    from rackrate_contract.estimates import EstimatedCampaign, Power, Span
 
 _NOUNS = {"draws": "draws", "sweep": "runs", "pool": "runs"}
 
 
-@dataclass(frozen=True)
-class Ends:
-    """A figure at least and at most."""
-
-    least: float
-    most: float
-
-
-@dataclass(frozen=True)
-class Power:
-    """How many draws settle an answer with a probability of 80 %.
-
-    `ratio` is the true one; 1 stands for showing that there is no meaningful difference.
-    `variability` is the standard deviation of the logarithm of the ratio between draws. `draws` is
-    None where no number of draws that a campaign takes is enough.
-    """
-
-    ratio: float
-    variability: float
-    draws: int | None
-
-
-@dataclass(frozen=True)
-class CampaignEstimate:
-    """The estimates of a campaign's plan.json. `usd` is None when no price is known."""
-
-    steps: Ends
-    seconds: Ends
-    usd: Ends | None
-    power: tuple[Power, ...]
-    guards: tuple[str, ...]
-    warnings: tuple[str, ...]
-    assumptions: tuple[str, ...]
-
-    @classmethod
-    def read(cls, text: bytes, campaign_id: str) -> Self:
-        """Parse plan.json. Raises Refusal when it is incomplete."""
-        with complete(f"The plan.json of {campaign_id} holds no complete estimate"):
-            document = json.loads(text)
-            estimate = document["estimate"]
-            read = read_fields(
-                cls,
-                {**document, **estimate},
-                guards=estimate["guards_that_would_trip"],
-            )
-            return typed(read)
-
-
 def print_campaign_estimate(
-    console: Console, campaign: Campaign, estimate: CampaignEstimate | None
+    console: Console, campaign: Campaign, planned: EstimatedCampaign | None
 ) -> None:
-    """Print what a dry run estimates. `estimate` is None when plan.json is not in the bucket."""
-    if estimate is None:
+    """Print what a dry run estimates. `planned` is None when plan.json is not in the bucket."""
+    estimate = None if planned is None else planned.estimate
+    if planned is None or estimate is None:
         say(console, f"Dry run {campaign.id}: nothing was changed or measured.")
         return
-    steps = span(f"{estimate.steps.least:.0f}", f"{estimate.steps.most:.0f}")
+    steps = span(f"{estimate.steps.least}", f"{estimate.steps.most}")
     takes = span(duration(estimate.seconds.least), duration(estimate.seconds.most))
     say(
         console,
@@ -100,13 +53,13 @@ def print_campaign_estimate(
             " the first draws; the campaign stops as soon as its draws are enough.",
             style="dim",
         )
-    for guard in estimate.guards:
+    for guard in estimate.guards_that_would_trip:
         say(console, f"A guard would trip: {guard.rstrip('.')}.", style="yellow")
-    for warning in estimate.warnings:
+    for warning in planned.warnings:
         say(console, f"Warning: {warning.rstrip('.')}.", style="yellow")
 
 
-def _of_budget(campaign: Campaign, usd: Ends) -> str:
+def _of_budget(campaign: Campaign, usd: Span) -> str:
     budget = campaign.budget_dollars
     if budget is None:
         return ""

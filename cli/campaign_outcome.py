@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import files
 from .answers import print_answers
-from .campaign_estimate import CampaignEstimate, print_campaign_estimate
-from .campaign_results import CampaignResults
+from .campaign_estimate import print_campaign_estimate
 from .campaigns import Campaign, describe_campaign
 from .comparison import print_differences
+from .documents import read_campaign, read_campaign_estimate
 from .errors import Refusal
 from .failures import failure_of
 from .kinds import CAMPAIGN, RUN
@@ -31,6 +32,10 @@ from .requirements import Requirement
 from .runs import Run
 from .stack import Stack
 from .watch import Interruption, Outcome, Watch
+
+if TYPE_CHECKING:
+    from rackrate_contract.campaign import CampaignResults
+    from rackrate_contract.estimates import EstimatedCampaign
 
 
 class FollowedCampaign:
@@ -84,13 +89,13 @@ class FollowedCampaign:
         return news
 
 
-type CampaignFiles = Stored[CampaignResults, CampaignEstimate]
+type CampaignFiles = Stored[CampaignResults, EstimatedCampaign]
 
 
 def files_of(stack: Stack, campaign_id: str, record: Campaign | None) -> CampaignFiles:
     """The files of a campaign. Raises Refusal when this command does not know their schema."""
-    results = "campaign.json", CampaignResults.read
-    return read_stored(stack, f"campaigns/{campaign_id}", record, results, CampaignEstimate.read)
+    results = "campaign.json", read_campaign
+    return read_stored(stack, f"campaigns/{campaign_id}", record, results, read_campaign_estimate)
 
 
 def require_answers(campaign_id: str, left: CampaignFiles) -> CampaignResults:
@@ -100,7 +105,7 @@ def require_answers(campaign_id: str, left: CampaignFiles) -> CampaignResults:
             f"Campaign {campaign_id} has no results; name one that measured, `rackrate campaign"
             " list` shows them."
         )
-    if left.results.kind == "sweep":
+    if left.results.campaign.kind == "sweep":
         raise Refusal(
             f"Campaign {campaign_id} is a sweep, which has no answers; leave out --require."
         )
@@ -160,7 +165,7 @@ def conclude_campaign(
 def print_campaign(output: Output, record: Campaign | None, left: CampaignFiles) -> None:
     """Print the answers, with the differences of a pool first, or a dry run's estimate."""
     if left.results is not None:
-        if left.results.kind == "pool":
+        if left.results.campaign.kind == "pool":
             print_differences(output, left.results.differences, "The newest run", "The others")
         print_answers(output.console, left.results, verbose=output.is_verbose)
     elif record is not None and record.status == "dry_run":

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -16,108 +14,32 @@ from rackrate_text.units import dollars, duration, quantity
 from rackrate_text.words import span
 
 from .runs import Run
-from .typed import complete, read_fields, typed
 from .verdict import say
+
+if TYPE_CHECKING:
+    from rackrate_contract.estimates import AtLeast, Cost, EstimatedRun, Estimates, Guard
 
 NODES_SHOWN = 8
 
 
-@dataclass(frozen=True)
-class Line:
-    """One item of the cost, in US dollars. None means unknown."""
-
-    what: str
-    quantity: float
-    unit: str
-    usd_per_unit: float | None
-    usd: float | None
-    source: str
-    paid_anyway: bool
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The cost of a run, including lines that are paid without it. `usd` sums the known lines."""
-
-    region: str
-    lines: tuple[Line, ...]
-    usd: float
-    usd_of_run: float
-    unknown: tuple[str, ...]
-    notes: tuple[str, ...]
-    not_included: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A guard, and whether the plan would trip it."""
-
-    guard: str
-    would_trip: bool
-    text: str
-    remedy: str | None = None
-
-
-@dataclass(frozen=True)
-class AtLeast:
-    """What the run comes to with the fewest blocks. None means unknown."""
-
-    blocks: int
-    seconds: float
-    trials: int
-    usd: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """The estimates of plan.json. `sent` and `received` are bytes by node.
-
-    All but `at_least` are for the most blocks. Runs of earlier releases lack `at_least`.
-    """
-
-    seconds: float
-    trials: int
-    at_least: AtLeast | None = None
-    sent: Mapping[str, int]
-    received: Mapping[str, int]
-    cost: Cost
-    guards: tuple[Guard, ...]
-    placeholders: bool
-
-    @classmethod
-    def read(cls, text: bytes, run_id: str) -> Self:
-        """Parse plan.json. Raises Refusal when it is incomplete."""
-        with complete(f"The plan.json of {run_id} holds no complete estimate"):
-            document = json.loads(text)
-            estimates = document["estimates"]
-            traffic = estimates["bytes_per_node"]
-            read = read_fields(
-                cls,
-                estimates,
-                sent={node: ways["sent"] for node, ways in traffic.items()},
-                received={node: ways["received"] for node, ways in traffic.items()},
-                placeholders=document["placeholder_nodes"],
-            )
-            return typed(read)
-
-
-def print_estimate(console: Console, run: Run, estimate: Estimate | None) -> None:
-    """Print what a dry run estimates. `estimate` is None when plan.json is not in the bucket."""
+def print_estimate(console: Console, run: Run, planned: EstimatedRun | None) -> None:
+    """Print what a dry run estimates. `planned` is None when plan.json is not in the bucket."""
     blocks = span(str(run.least_blocks), str(run.most_blocks))
     takes, trials = "", ""
-    if estimate is not None:
+    if planned is not None:
+        estimate = planned.estimates
         least = estimate.at_least or estimate
         takes = f", about {span(duration(least.seconds), duration(estimate.seconds))}"
         trials = f"{span(str(least.trials), str(estimate.trials))} trials in "
     say(console, f"Dry run {run.id}: {trials}{blocks} blocks{takes}; nothing was measured.")
-    if estimate is None:
+    if planned is None:
         return
-    if estimate.placeholders:
+    estimate = planned.estimates
+    if planned.placeholder_nodes:
         say(console, "No node was awake; the plan is made for as many as the stack is to have.")
-    if any(estimate.sent.values()) or any(estimate.received.values()):
+    if any(traffic.most for traffic in estimate.bytes_per_node.values()):
         console.print(_traffic_table(estimate))
-        if len(estimate.sent) > NODES_SHOWN:
-            rest = len(estimate.sent) - NODES_SHOWN
+        if (rest := len(estimate.bytes_per_node) - NODES_SHOWN) > 0:
             say(console, f"And {rest} more nodes with no more traffic; plan.json lists all.")
     _print_cost(console, estimate.cost, estimate.at_least)
     _print_guards(console, estimate.guards)
@@ -134,20 +56,15 @@ def _table(title: str) -> Table:
     )
 
 
-def _traffic_table(estimate: Estimate) -> Table:
+def _traffic_table(estimate: Estimates) -> Table:
     table = _table("Traffic of each node at most")
     table.add_column("Node", overflow="fold")
     table.add_column("Sends", justify="right", no_wrap=True)
     table.add_column("Receives", justify="right", no_wrap=True)
-    busiest = sorted(
-        estimate.sent, key=lambda node: -max(estimate.sent[node], estimate.received[node])
-    )
-    for node in busiest[:NODES_SHOWN]:
-        table.add_row(
-            Text(node),
-            quantity(estimate.sent[node], "B"),
-            quantity(estimate.received[node], "B"),
-        )
+    busiest = sorted(estimate.bytes_per_node.items(), key=lambda each: -each[1].most)
+    for node, traffic in busiest[:NODES_SHOWN]:
+        sent, received = quantity(traffic.sent, "B"), quantity(traffic.received, "B")
+        table.add_row(Text(node), sent, received)
     return table
 
 

@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from rackrate_text.units import change_with_interval, shift
 
 from .failures import RunFailure
 from .requirements import Checked
-from .results import Results, Verdict
+
+if TYPE_CHECKING:
+    from rackrate_contract.results import Results
+    from rackrate_contract.verdicts import Verdict
 
 # Characters that XML 1.0 does not allow, not even escaped (W3C, XML 1.0, section 2.2).
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -39,9 +43,9 @@ def junit_xml(
         failure: why it failed, or None if it did not.
     """
     suite = ET.Element("testsuite", name=_clean(f"rackrate {run_id}"))
-    if results is not None and results.started_at:
+    if results is not None:
         # The format's timestamp has no time zone. Ours is UTC.
-        suite.set("timestamp", _clean(results.started_at[:19]))
+        suite.set("timestamp", _clean(results.run.started_at[:19]))
     if results is not None:
         _add_properties(suite, results)
     _add_run(suite, results, failure)
@@ -53,7 +57,7 @@ def junit_xml(
     if results is not None:
         ET.SubElement(suite, "system-out").text = _clean(_words(results))
     suites = ET.Element("testsuites", name="rackrate")
-    seconds = 0.0 if results is None or results.seconds is None else results.seconds
+    seconds = 0.0 if results is None else results.run.seconds
     for element in (suites, suite):
         element.set("tests", str(len(suite.findall("testcase"))))
         for attribute, child in (("failures", "failure"), ("errors", "error")):
@@ -68,8 +72,9 @@ def junit_xml(
 
 def _add_properties(suite: ET.Element, results: Results) -> None:
     properties = ET.SubElement(suite, "properties")
-    told = {"run": results.run_id, "status": results.status, "lab_scale": results.lab_scale}
-    for name, value in told.items():
+    run = results.run
+    values = {"run": run.id, "status": run.status, "lab_scale": run.lab_scale}
+    for name, value in values.items():
         if value is not None:
             ET.SubElement(properties, "property", name=name, value=_clean(str(value)))
 
@@ -79,13 +84,13 @@ def _add_run(suite: ET.Element, results: Results | None, failure: RunFailure | N
     if failure is not None:
         lines = failure.cause.splitlines() or ["no cause given"]
         _problem(case, "error", failure.error or "Unknown error", lines[0], failure.cause)
-    elif results is not None and results.failed:
-        told = f"{results.failed} of {results.planned} trials failed; the plan tolerates it."
-        ET.SubElement(case, "system-out").text = told
+    elif results is not None and results.trials.failed:
+        failed = f"{results.trials.failed} of {results.trials.planned} trials failed"
+        ET.SubElement(case, "system-out").text = f"{failed}; the plan tolerates it."
 
 
 def _add_verdict(suite: ET.Element, verdict: Verdict, checks: Sequence[Checked]) -> None:
-    case = _case(suite, f"{verdict.arm} against {verdict.against}", verdict.name)
+    case = _case(suite, f"{verdict.arm} against {verdict.baseline.text}", verdict.name)
     found = _finding(verdict)
     if verdict.verdict == "worse":
         if not any(check.is_met and verdict in check.verdicts for check in checks):
@@ -114,9 +119,10 @@ def _problem(case: ET.Element, tag: str, kind: str, message: str, text: str) -> 
 
 def _finding(verdict: Verdict) -> str:
     """The verdict and its figures on one line."""
+    arm, baseline = verdict.levels
     found = [
-        f"{verdict.verdict}: {shift(verdict.baseline_level, verdict.arm_level, verdict.unit)}",
-        change_with_interval(verdict.ratio, verdict.interval),
+        f"{verdict.verdict}: {shift(baseline, arm, verdict.unit)}",
+        change_with_interval(verdict.ratio, verdict.ci_simultaneous),
         verdict.drift and f"drift: {verdict.drift}",
     ]
     return ", ".join(filter(None, found))
@@ -124,10 +130,11 @@ def _finding(verdict: Verdict) -> str:
 
 def _words(results: Results) -> str:
     lines = [results.conclusion]
-    if results.lab_scale is not None:
-        lines.append(f"Network scaled by {results.lab_scale:g}: figures are not EC2's.")
-    lines.append(f"{results.measured} of {results.planned} trials measured.")
-    lines += [f"Failed: {cause.of_trials}" for cause in results.causes]
+    scale, trials = results.run.lab_scale, results.trials
+    if scale is not None:
+        lines.append(f"Network scaled by {scale:g}: figures are not EC2's.")
+    lines.append(f"{trials.measured} of {trials.planned} trials measured.")
+    lines += [f"Failed: {cause.loss.of_trials}" for cause in trials.causes]
     lines += [f"Warning: {warning}" for warning in results.warnings]
     lines += [f"Marked: {note}" for note in results.mark_notes]
     return "\n".join(lines)

@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from rackrate_text.printable import printable
 from rackrate_text.units import UNKNOWN, change, changes, shift
 
 from .failures import RunFailure
-from .results import Results, Verdict
 from .verdict import by_comparison, drifts, interval_head, marked_word, scope_line
+
+if TYPE_CHECKING:
+    from rackrate_contract.results import Results
+    from rackrate_contract.verdicts import Verdict
 
 _SIGNS = {"better": "▲ ", "worse": "▼ ", "no meaningful difference": "= ", "inconclusive": "? "}
 #: A comment on GitHub has at most 65 536 characters, and so many bytes are no more characters.
@@ -35,12 +39,11 @@ def markdown(run_id: str, results: Results, failure: RunFailure | None = None) -
     if failure is not None:
         parts.append(f"**{_code(failure.error)}**: {_code(failure.cause)}")
     parts += _tables(results)
-    if results.lab_scale is not None:
-        parts.append(
-            f"⚠ **Lab run.** Network scaled by {results.lab_scale:g}: figures are not EC2's."
-        )
-    causes = "".join(f"\n- {_code(cause.of_trials)}" for cause in results.causes)
-    parts.append(f"{results.measured} of {results.planned} trials measured.{causes}")
+    scale, trials = results.run.lab_scale, results.trials
+    if scale is not None:
+        parts.append(f"⚠ **Lab run.** Network scaled by {scale:g}: figures are not EC2's.")
+    causes = "".join(f"\n- {_code(cause.loss.of_trials)}" for cause in trials.causes)
+    parts.append(f"{trials.measured} of {trials.planned} trials measured.{causes}")
     parts += [f"⚠ {_code(warning)}" for warning in results.warnings]
     lines = "\n\n".join(parts).split("\n")
     sizes = accumulate(len(f"{line}\n".encode()) for line in lines)
@@ -68,11 +71,12 @@ def _table(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
             [
                 _cell(verdict.name),
                 f"**{change(verdict.ratio)}**",
-                _cell(shift(verdict.baseline_level, verdict.arm_level, verdict.unit)),
-                changes(verdict.interval),
+                _cell(shift(baseline, arm, verdict.unit)),
+                changes(verdict.ci_simultaneous),
                 _SIGNS.get(verdict.verdict, "") + _cell(marked_word(verdict)),
             ]
             for verdict in verdicts
+            for arm, baseline in [verdict.levels]
         ),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -14,21 +14,24 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rackrate_text.failures import way_on
 
 from . import files
+from .documents import document_of, read_estimates, read_results
 from .errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
-from .estimate import Estimate, print_estimate
+from .estimate import print_estimate
 from .failures import RunFailure, explain_failure, failure_of
 from .junit import junit_xml
 from .kinds import RUN, Kind
 from .output import Output
 from .records import Record
 from .requirements import Checked, Judged, Requirement, check_planned, evaluate
-from .results import Results
 from .run_ids import find_started
 from .runs import Run
 from .stack import Execution, Stack
-from .typed import document_of
 from .verdict import print_checks, print_results
 from .watch import Interruption, Outcome, seconds_since
+
+if TYPE_CHECKING:
+    from rackrate_contract.estimates import EstimatedRun
+    from rackrate_contract.results import Results
 
 
 @dataclass(frozen=True)
@@ -101,13 +104,13 @@ def read_stored[R, E](
     return Stored(stack, folder, document_of(content), found, document_of(plan), estimated)
 
 
-type RunFiles = Stored[Results, Estimate]
+type RunFiles = Stored[Results, EstimatedRun]
 
 
 def files_of(stack: Stack, run_id: str, record: Run | None) -> RunFiles:
     """The files of a run. Raises Refusal when this command does not know their schema."""
-    results = "results.json", Results.read
-    return read_stored(stack, f"runs/{run_id}", record, results, Estimate.read)
+    results = "results.json", read_results
+    return read_stored(stack, f"runs/{run_id}", record, results, read_estimates)
 
 
 def require_results(record: Run, left: RunFiles) -> Results:

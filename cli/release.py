@@ -22,7 +22,6 @@ from rackrate_text.units import quantity
 
 from .errors import UNREADABLE, Refusal, error_code
 from .stack import client_of
-from .typed import typed
 
 DESCRIPTION = "release.json"
 HASHES = "SHA256SUMS"
@@ -56,7 +55,10 @@ class Release:
         """Read what a directory says of its release. Raises Refusal when there is none."""
         path = directory / DESCRIPTION
         try:
-            found = typed(cls(**json.loads(path.read_text("utf-8"))))
+            fields = json.loads(path.read_text("utf-8"))
+            found = cls(**fields)
+            if not all(isinstance(value, str) for value in fields.values()):
+                raise TypeError("a field is no text")
         except FileNotFoundError as error:
             raise Refusal(
                 f"{directory} has no {DESCRIPTION}, so it is no release; name the directory of the"

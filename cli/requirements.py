@@ -16,14 +16,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rackrate_text.units import change_with_interval
 from rackrate_text.words import listed, metric_of_test
 
 from .baselines import LEAST_RUNS, what_a_gate_needs
 from .errors import Refusal
-from .results import Interval
+
+if TYPE_CHECKING:
+    from rackrate_contract.campaign import Answer, CampaignResults
+    from rackrate_contract.results import Findings
+    from rackrate_contract.verdicts import Verdict
 
 VERDICTS = ("better", "worse", "no meaningful difference", "inconclusive")
 
@@ -90,45 +94,10 @@ class Subject:
         return " ".join(filter(None, (words, self.arm)))
 
 
-class Word(Protocol):
-    """A verdict of a run, or an answer of a campaign."""
-
-    @property
-    def test(self) -> str: ...
-
-    @property
-    def metric(self) -> str: ...
-
-    @property
-    def arm(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def verdict(self) -> str: ...
-
-    @property
-    def ratio(self) -> float | None: ...
-
-    @property
-    def interval(self) -> Interval | None: ...
-
-    @property
-    def lacks(self) -> str: ...
-
-    @property
-    def missing_runs(self) -> int: ...
-
-
-class Judged(Protocol):
-    """What requirements apply to: the results of a run, or of a campaign."""
-
-    @property
-    def verdicts(self) -> Sequence[Word]: ...
-
-    @property
-    def regressions(self) -> Sequence[Word]: ...
+#: A verdict of a run, or an answer of a campaign.
+type Word = Verdict | Answer
+#: What requirements apply to.
+type Judged = Findings | CampaignResults
 
 
 @dataclass(frozen=True)
@@ -231,7 +200,7 @@ def evaluate(requirements: Sequence[Requirement], results: Judged) -> list[Check
 
 
 def _evaluate(requirement: Requirement, results: Judged) -> Checked:
-    verdicts = results.verdicts
+    verdicts: Sequence[Word] = results.verdicts
     if requirement.is_about_earlier:
         verdicts = results.regressions
         if not verdicts:
@@ -243,11 +212,23 @@ def _evaluate(requirement: Requirement, results: Judged) -> Checked:
         for verdict, subject in zip(verdicts, subjects, strict=True)
         if requirement.fits(subject)
     )
-    missing = max(verdict.missing_runs for verdict in about)
+    missing = max(map(_missing_runs, about))
     check_number_of_runs(requirement, LEAST_RUNS - missing)
     against = tuple(verdict for verdict in about if verdict.verdict not in requirement.accepted)
     why = "; ".join(_finding(verdict) for verdict in against or about)
     return Checked(requirement, not against, why, about)
+
+
+def _missing_runs(verdict: Word) -> int:
+    """How many more earlier runs a verdict needs; none if it is not about earlier runs.
+
+    Results of earlier versions have words from fewer runs, which are none.
+    """
+    if isinstance(verdict.baseline, str):  # an answer's
+        return 0
+    runs = len(verdict.baseline.runs)
+    too_few = LEAST_RUNS - runs if runs else 0
+    return max(getattr(verdict, "more_runs", None) or 0, too_few)
 
 
 def _check(requirement: Requirement, subjects: Sequence[Subject]) -> None:
@@ -325,7 +306,7 @@ def _finding(verdict: Word) -> str:
     """`treatment's tcp-1 throughput is better, +100 % (95 % CI +99 to +101 %)`."""
     said = f"{verdict.arm}'s {verdict.name} is {verdict.verdict}"
     if verdict.ratio is not None:
-        said += f", {change_with_interval(verdict.ratio, verdict.interval)}"
+        said += f", {change_with_interval(verdict.ratio, verdict.ci_simultaneous)}"
     if verdict.verdict == "inconclusive" and verdict.lacks:
         said += f": {verdict.lacks}"
     return said

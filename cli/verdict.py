@@ -6,6 +6,7 @@ The rest, such as limits and variability, is printed on demand (`--verbose`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -21,8 +22,12 @@ from rackrate_text.words import (
 )
 
 from .requirements import Checked
-from .results import Results, Verdict
 from .runs import Run
+
+if TYPE_CHECKING:
+    from rackrate_contract.arms import Arm
+    from rackrate_contract.results import Findings
+    from rackrate_contract.verdicts import Verdict
 
 STYLES = {"better": "bold green", "worse": "bold red", "inconclusive": "yellow"}
 
@@ -46,7 +51,7 @@ _STEADINESS = {
 }
 
 
-def print_results(console: Console, results: Results, *, verbose: bool = False) -> None:
+def print_results(console: Console, results: Findings, *, verbose: bool = False) -> None:
     """Print the verdicts, warnings and counts of trials; with `verbose` also what is behind them.
 
     The conclusion repeats the table, so it is only printed with `verbose` or without a verdict.
@@ -70,7 +75,7 @@ def print_results(console: Console, results: Results, *, verbose: bool = False) 
         say(console, results.conclusion)
     elif verbose:
         say(console, results.conclusion)
-    print_scale(console, results.lab_scale)
+    print_scale(console, results.run.lab_scale)
     _print_trials(console, results, verbose=verbose)
     for warning in results.warnings:
         say(console, f"Warning: {warning}", style="yellow")
@@ -82,43 +87,46 @@ def print_scale(console: Console, scale: float | None) -> None:
         say(console, f"Network scaled by {scale:g}: figures are not EC2's.", style="yellow")
 
 
-def _print_trials(console: Console, results: Results, *, verbose: bool) -> None:
-    trials = f"{results.measured} of {results.planned} trials measured"
-    if results.failed:
-        end = ":" if results.causes else "."
-        say(console, f"{trials}, {results.failed} failed{end}", style="red")
-        shown = results.causes if verbose else results.causes[:_CAUSES]
+def _print_trials(console: Console, results: Findings, *, verbose: bool) -> None:
+    from rackrate_contract.results import Results
+
+    counts = results.trials
+    trials = f"{counts.measured} of {counts.planned} trials measured"
+    if counts.failed:
+        end = ":" if counts.causes else "."
+        say(console, f"{trials}, {counts.failed} failed{end}", style="red")
+        shown = counts.causes if verbose else counts.causes[:_CAUSES]
         for cause in shown:
-            say(console, f"  {cause.of_trials}", style="red")
-        if left := len(results.causes) - len(shown):
+            say(console, f"  {cause.loss.of_trials}", style="red")
+        if left := len(counts.causes) - len(shown):
             say(console, f"  {counted(left, 'more cause')}: --verbose names all.", style="red")
     else:
         say(console, f"{trials}, none failed.")
     if results.marked and not verbose:
         verb = "is" if results.marked == 1 else "are"
-        said = f"{results.marked} of {counted(results.measured, 'trial')} {verb} marked"
+        said = f"{results.marked} of {counted(counts.measured, 'trial')} {verb} marked"
         say(console, f"{said}; --verbose names why.", style="yellow")
     if verbose:
         for note in results.mark_notes:
             say(console, f"Marked: {note}", style="yellow")
-        if results.warmed_up:
-            say(console, f"Warm-up trials, left out of every verdict: {results.warmed_up}.")
-        if results.stopped is not None:
-            say(console, results.stopped)
+        if warmed_up := len(results.warm_up.trials):
+            say(console, f"Warm-up trials, left out of every verdict: {warmed_up}.")
+        if isinstance(results, Results) and results.stopped is not None:
+            say(console, results.stopped.text)
 
 
 def by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     """Group the verdicts by arm and baseline."""
     found: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in verdicts:
-        found.setdefault((verdict.arm, verdict.baseline), []).append(verdict)
+        found.setdefault((verdict.arm, verdict.baseline.text), []).append(verdict)
     return list(found.values())
 
 
-def scope_line(results: Results, verdicts: Sequence[Verdict]) -> str:
+def scope_line(results: Findings, verdicts: Sequence[Verdict]) -> str:
     """What is compared, and what the verdicts are about, in one line."""
     first = verdicts[0]
-    said = f"{_arm(results, first.arm)} against {_arm(results, first.against)}"
+    said = f"{_arm(results, first.arm)} against {_arm(results, first.baseline.text)}"
     tests: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.scope == "these nodes":
@@ -128,7 +136,7 @@ def scope_line(results: Results, verdicts: Sequence[Verdict]) -> str:
     for about, names in tests.items():
         said += f", {about}" + ("" if len(tests) == 1 else f" ({listed(names)})")
     # A comparison with other runs is about more than the time of this one.
-    if first.span_seconds is not None and _short(first) == first.baseline:
+    if first.span_seconds is not None and _short(first) == first.baseline.name:
         said += f", {duration(first.span_seconds)}"
     return said
 
@@ -153,11 +161,12 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
     )
     table.add_column("Verdict", min_width=13)
     for verdict in verdicts:
+        arm, baseline = verdict.levels
         table.add_row(
             Text(verdict.name),
             change(verdict.ratio),
-            shift(verdict.baseline_level, verdict.arm_level, verdict.unit),
-            changes(verdict.interval),
+            shift(baseline, arm, verdict.unit),
+            changes(verdict.ci_simultaneous),
             Text(marked_word(verdict), style=STYLES.get(verdict.verdict, "")),
         )
     return table
@@ -165,7 +174,7 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
 
 def interval_head(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:
     """What the intervals of a comparison are called; they are adjusted for the `family`."""
-    is_adjusted = any(verdict.interval is not None for verdict in verdicts)
+    is_adjusted = any(verdict.ci_simultaneous is not None for verdict in verdicts)
     return interval_title(len(family) if is_adjusted else 0)
 
 
@@ -177,9 +186,10 @@ def plain_table(width: int) -> Table:
 
 def _short(verdict: Verdict) -> str:
     """The baseline's name for a column, which has no room for a run's id."""
-    if verdict.earlier_runs:
+    baseline = verdict.baseline
+    if baseline.is_earlier_run:
         return "earlier"
-    return "other run" if verdict.baseline.startswith(f"{verdict.arm} (") else verdict.baseline
+    return "other run" if baseline.name.startswith(f"{verdict.arm} (") else baseline.name
 
 
 def word(verdict: str, lacks: str) -> str:
@@ -233,13 +243,15 @@ def _print_details(console: Console, verdicts: Sequence[Verdict]) -> None:
 def _details(verdict: Verdict) -> Iterable[tuple[str, str, str, str]]:
     """The figures behind a verdict: their name, the arm's, the baseline's, and a remark."""
     if verdict.stack is not None:
-        said = f"{changes(verdict.stack.interval)}, {verdict.stack.verdict}"
+        said = f"{changes(verdict.stack.ci_simultaneous)}, {verdict.stack.verdict}"
         if verdict.more_pairs:
             said += f", about {counted(verdict.more_pairs, 'more pair')}"
         yield "this stack", "", "", said
-    for kind, found in verdict.partitions.items():
-        pairs = f"{counted(found.pairs, 'pair')} {'in one' if kind == 'within' else kind}"
-        yield "partition", quantity(found.median, verdict.unit), "", pairs
+    if verdict.partitions is not None:
+        kinds = {"in one": verdict.partitions.within, "across": verdict.partitions.across}
+        for kind, of_kind in kinds.items():
+            pairs = f"{counted(of_kind.pairs, 'pair')} {kind}"
+            yield "partition", quantity(of_kind.median, verdict.unit), "", pairs
     ceiling = verdict.ceiling
     if ceiling is not None:
         limits = quantity(ceiling.arm, verdict.unit), quantity(ceiling.baseline, verdict.unit)
@@ -250,7 +262,7 @@ def _details(verdict: Verdict) -> Iterable[tuple[str, str, str, str]]:
     if steadiness is not None:
         said = _STEADINESS.get(steadiness.verdict, steadiness.verdict)
         if steadiness.ratio is not None:
-            said += f", {change(steadiness.ratio)} ({changes(steadiness.interval)})"
+            said += f", {change(steadiness.ratio)} ({changes(steadiness.shown_interval)})"
         yield "variability (CV)", percent(steadiness.arm), percent(steadiness.baseline), said
 
 
@@ -295,6 +307,13 @@ def say(console: Console, text: str, style: str = "") -> None:
     console.print(Text(text, style=style))
 
 
-def _arm(results: Results, name: str) -> str:
-    placement = results.placements.get(name)
-    return name if placement is None else f"{name} ({placement})"
+def _arm(results: Findings, name: str) -> str:
+    """An arm with its placement; the name alone of what is no arm of the results."""
+    arms = {arm.name: arm for arm in results.arms}
+    return f"{name} ({_placement(arms[name])})" if name in arms else name
+
+
+def _placement(arm: Arm) -> str:
+    """An arm's placement strategy, and the zones of its pairs if the plan asked for some."""
+    zones = "" if arm.pairs == "any" else f", pairs {arm.pairs.replace('-', ' ')}"
+    return f"{arm.placement}{zones}"

@@ -6,14 +6,15 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from .. import files
-from ..comparison import Comparison, print_differences
+from ..comparison import print_differences
 from ..completion import complete_run
+from ..documents import document_of, read_comparison
 from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
 from ..failures import human
 from ..kinds import RUN
@@ -26,9 +27,11 @@ from ..requirements import Requirement, check_number_of_runs, parse_requirements
 from ..run_ids import new_id
 from ..sentences import one_sentence
 from ..stack import Execution, Stack
-from ..typed import document_of
 from ..verdict import print_results
 from ..watch import FIRST_POLL_SECONDS, POLL_SECONDS, Interruption
+
+if TYPE_CHECKING:
+    from rackrate_contract.comparison import Compared
 
 
 @one_sentence
@@ -147,14 +150,15 @@ def _conclude(
     content = stack.content(f"{prefix}/comparison.json")
     if content is None:
         raise Refusal(f"The comparison {comparison_id} left no comparison.json.", EXIT_FAILED)
-    comparison = Comparison.read(content, comparison_id)
-    page = _keep(output, stack, comparison, content, comparison_id, out)
-    output.say(f"Run {comparison.run_id} against {comparison.other_name}")
-    several = len(comparison.other_ids) > 1
+    comparison = read_comparison(content, comparison_id)
+    compared = comparison.comparison
+    page = _keep(output, stack, compared, content, comparison_id, out)
+    output.say(f"Run {compared.run} against {_name_of_others(compared)}")
+    several = len(compared.with_runs) > 1
     others = "The others" if several else "The other"
-    print_differences(output, comparison.differences, "This run", others)
-    print_results(output.console, comparison.results, verbose=output.is_verbose)
-    checks = check(output, requirements, comparison.results)
+    print_differences(output, compared.differences, "This run", others)
+    print_results(output.console, comparison, verbose=output.is_verbose)
+    checks = check(output, requirements, comparison)
     output.line(f"Results: {page}")
     output.document(
         {
@@ -169,10 +173,16 @@ def _conclude(
     raise typer.Exit(complain_of_unmet(output, checks))
 
 
+def _name_of_others(compared: Compared) -> str:
+    """The other run, with its baseline's name first if it has one, or several by their number."""
+    is_named = compared.baseline is not None and len(compared.with_runs) == 1
+    return f"{compared.baseline} ({compared.other})" if is_named else compared.others
+
+
 def _keep(
     output: Output,
     stack: Stack,
-    comparison: Comparison,
+    compared: Compared,
     content: bytes,
     comparison_id: str,
     out: Path,
@@ -184,6 +194,6 @@ def _keep(
     if page is None:
         return directory / "comparison.json"
     files.save(directory / files.PAGE, files.beside_runs(page))
-    for run_id in (comparison.run_id, *comparison.other_ids):
+    for run_id in (compared.run, *compared.with_runs):
         fetch_raw(output, stack, run_id, out)
     return directory / files.PAGE

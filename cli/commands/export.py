@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 
 from .. import files
+from ..documents import read_results
 from ..errors import Refusal
 from ..failures import RunFailure, human
 from ..junit import junit_xml
 from ..markdown import markdown
 from ..output import JsonOption, Output, StackOption
 from ..records import GOOD
-from ..results import Results
 from ..run_ids import find_measured_run
 from ..runs import Run
 from ..sentences import one_sentence
@@ -115,12 +115,12 @@ def _export(stack: Stack, run: Run, format: Format) -> Exported:
             content = _needed(stack.content(key), run, key)
         case Format.json:
             content = _results(stack, run)
-            Results.read(content, run.id)  # raises Refusal for another schema or no results
+            read_results(content, run.id)  # raises Refusal for another schema or no results
         case Format.junit:
-            results = Results.read(_results(stack, run), run.id)
+            results = read_results(_results(stack, run), run.id)
             content = junit_xml(run.id, results, (), _failure(run))
         case Format.markdown:
-            results = Results.read(_results(stack, run), run.id)
+            results = read_results(_results(stack, run), run.id)
             content = markdown(run.id, results, _failure(run))
     return Exported(run.id, content)
 

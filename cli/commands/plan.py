@@ -9,6 +9,7 @@ import typer
 
 from .. import files
 from ..completion import complete_run
+from ..documents import document_of
 from ..errors import Refusal
 from ..kinds import RUN
 from ..options import OutOption, PlanOption, SeedOption
@@ -18,7 +19,6 @@ from ..plan import read_plan
 from ..run_ids import find_record, new_run_id
 from ..sentences import one_sentence
 from ..stack import Stack
-from ..typed import document_of
 from .run import start
 
 

@@ -11,6 +11,7 @@ import typer
 from .. import files, kinds
 from ..campaign_input import check_about_arms
 from ..completion import complete_run
+from ..documents import read_results
 from ..errors import Refusal
 from ..named_runs import find_named_runs
 from ..options import OutOption, RequireOption, VerboseOption
@@ -18,7 +19,6 @@ from ..outcome import Wanted
 from ..output import JsonOption, Output, StackOption
 from ..plan import CAMPAIGN, Json, as_input
 from ..requirements import parse_requirements
-from ..results import Results
 from ..run_ids import checked_id, new_id
 from ..sentences import one_sentence
 from ..stack import Stack
@@ -96,13 +96,13 @@ def _read(name: str) -> _Upload:
             f"{name} cannot be read ({error.strerror}); name a results.json of a run."
         ) from error
     try:
-        results = Results.read(content, name)
+        results = read_results(content, name)
     except Refusal as refusal:
         raise Refusal(
             f"{name} is not the results.json of a run; name one that `rackrate run` of this"
             " version wrote."
         ) from refusal
-    return _Upload(content, results.run_id)
+    return _Upload(content, results.run.id)
 
 
 def _keys(pool_id: str, uploads: dict[str, _Upload]) -> dict[str, str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
-from rackrate_contract.document import OTHER_VERSION, Document
-from rackrate_contract.selectors import SelectorField
+from rackrate_contract.document import Document
+from rackrate_contract.selectors import Selector, SelectorField
 
 #: The network that a pod uses: its own behind the cluster's CNI, or its node's.
 Network = Literal["pod", "host"]
@@ -237,7 +238,7 @@ class ArmNetwork(Document):
 
     baseline_bits_per_second: float | None
     peak_bits_per_second: float | None
-    bandwidth_weighting: BandwidthWeighting
+    bandwidth_weighting: BandwidthWeighting = "default"
     scale: float | None
 
 
@@ -258,10 +259,10 @@ class ArmOfResults(Document):
     pairs: PairZones = "any"
     """Which of its nodes may be a pair."""
     node_groups: tuple[str, ...]
-    selector: SelectorField
-    """The label selector of its nodes."""
+    selector: SelectorField = Selector(())
+    """The label selector of its nodes; empty in results of the first versions."""
     ena_express: bool
-    ena_express_use: EnaExpressUse | None
+    ena_express_use: EnaExpressUse | None = None
     """How far its nodes used ENA Express; null if it is off or was not read."""
     nodes: tuple[str, ...]
     node_facts: tuple[Node, ...]
@@ -287,20 +288,24 @@ class ArmOfResults(Document):
         )
 
 
-def _arms_as_written(value: object, info: ValidationInfo) -> object:
-    """Arms as results have them; pass anything else on for pydantic to reject."""
-    if not isinstance(value, list):
-        return value
-    read = ArmOfResults.read_value if info.context is OTHER_VERSION else ArmOfResults.from_json
-    return tuple(read(each).arm() for each in value)
+class _AsWritten:
+    """Arms that JSON has as `ArmOfResults`."""
+
+    written = tuple[ArmOfResults, ...]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        written = handler.generate_schema(cls.written)
+        return core_schema.json_or_python_schema(
+            json_schema=core_schema.no_info_after_validator_function(
+                lambda arms: tuple(arm.arm() for arm in arms), written
+            ),
+            python_schema=handler.generate_schema(tuple[Arm, ...]),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda arms: tuple(map(ArmOfResults.of, arms)), return_schema=written
+            ),
+        )
 
 
-#: The arms in results, each written as `ArmOfResults`.
-ArmsOfResults = Annotated[
-    tuple[Arm, ...],
-    BeforeValidator(_arms_as_written),
-    PlainSerializer(
-        lambda arms: tuple(map(ArmOfResults.of, arms)),
-        return_type=tuple[ArmOfResults, ...],
-    ),
-]
+#: The arms in results.
+ArmsOfResults = Annotated[tuple[Arm, ...], _AsWritten]

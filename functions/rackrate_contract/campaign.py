@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from rackrate_contract.document import Document, Json
 from rackrate_contract.verdicts import Better, Difference, Ends, Word
+from rackrate_text.words import counted, metric_of_test
 
 CAMPAIGN: Literal["rackrate.campaign.v1"] = "rackrate.campaign.v1"
 #: What a campaign's steps have in common: each gets new nodes, each has another value, or they are
@@ -161,6 +162,16 @@ class Answer(Document):
     """Whether the newest draw differs from the draws before it; null if that was not asked."""
 
     @property
+    def name(self) -> str:
+        """The test and its metric, or one name where both have the same."""
+        return metric_of_test(self.test, self.metric)
+
+    @property
+    def lacks(self) -> str:
+        """What a clear answer needs, such as `about 3 more draws`; empty if unknown."""
+        return f"about {counted(self.more_draws, 'more draw')}" if self.more_draws else ""
+
+    @property
     def shown_interval(self) -> Ends | None:
         """The interval that the word belongs to."""
         return self.ci_simultaneous
@@ -197,6 +208,11 @@ class SweepCell(Document):
     reason: str | None
     total: float | None = None
     """For a sweep over nodes: the sum over all pairs that were measured at the same time."""
+
+    @property
+    def name(self) -> str:
+        """The test and its metric, or one name where both have the same."""
+        return metric_of_test(self.test, self.metric)
 
     @property
     def shown_interval(self) -> Ends | None:
@@ -243,3 +259,23 @@ class CampaignResults(Document):
     pooling: str = ""
     """For a pool: which of its runs count as one draw, and why."""
     warnings: tuple[str, ...]
+
+    @property
+    def verdicts(self) -> tuple[Answer, ...]:
+        """The answers: what the verdicts are in a run's results."""
+        return self.answers
+
+    @property
+    def regressions(self) -> tuple[Answer, ...]:
+        """None: the answers are between arms."""
+        return ()
+
+    @property
+    def linked(self) -> list[str]:
+        """The runs to whose pages its page links; those of other stacks are not there."""
+        elsewhere = {step.run_id for step in self.steps if step.source is not None}
+        runs = [step.run_id for step in self.steps]
+        runs += [
+            run_id for answer in self.answers for draw in answer.draws for run_id in draw.run_ids
+        ]
+        return [run_id for run_id in dict.fromkeys(runs) if run_id not in elsewhere]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from types import NoneType
 from typing import Any, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 
 Json = dict[str, Any]
-
-#: The context of a validation that reads what another version may have written.
-OTHER_VERSION = object()
 
 
 class Document(BaseModel):
@@ -45,16 +43,12 @@ class Document(BaseModel):
 
         Raises:
             ValueError: the text is no JSON, or does not match the model otherwise.
+            OverflowError: a whole number is larger than any figure.
             RecursionError: it is nested too deeply.
         """
-        return cls.read_value(json.loads(text))
-
-    @classmethod
-    def read_value(cls, value: object) -> Self:
-        """Like `read`, from a JSON value. Missing fields are added to it."""
+        value = json.loads(text, parse_int=_whole)
         _fill(cls, value)
-        text = json.dumps(value)
-        return cls.model_validate_json(text, extra="ignore", context=OTHER_VERSION)
+        return cls.model_validate_json(json.dumps(value), extra="ignore")
 
     @classmethod
     def from_fields(cls, source: object, **others: Any) -> Self:
@@ -70,31 +64,42 @@ class Document(BaseModel):
         return self.model_dump(mode="json", by_alias=True)
 
 
+def _whole(digits: str) -> int:
+    """A whole number that has a float, because figures are computed with floats."""
+    number = int(digits)
+    float(number)
+    return number
+
+
 def _fill(kind: Any, value: object) -> None:
-    """Add the fields that a JSON value lacks of a type and that can be null or empty."""
-    if not isinstance(value, dict):
-        for each in value if isinstance(value, list) else ():
-            for part in get_args(kind):
-                _fill(part, each)
-    elif isinstance(kind, type) and issubclass(kind, Document):
+    """Add the fields that a JSON value lacks of a type and that can be null or empty.
+
+    A field's annotation may name as `written` what JSON has instead of the field's type.
+    """
+    parts = get_args(kind)
+    if isinstance(value, list):
+        for each, part in product(value, parts):
+            _fill(part, each)
+    elif isinstance(value, dict) and get_origin(kind) is dict:
+        for each in value.values():
+            _fill(parts[1], each)
+    elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, Document):
         for name, field in kind.model_fields.items():
-            key = field.alias or name
+            key, written = field.alias or name, field.annotation
+            for each in field.metadata:
+                written = getattr(each, "written", written)
             if key in value:
-                _fill(field.annotation, value[key])
+                _fill(written, value[key])
             elif field.is_required():
-                value.update(_nothing(key, field.annotation))
+                value.update(_nothing(key, written))
     else:
-        for part in get_args(kind):
+        for part in parts:
             _fill(part, value)
-            for each in value.values() if get_origin(kind) is dict else ():
-                _fill(part, each)
 
 
 def _nothing(key: str, kind: Any) -> Json:
-    """A field that holds nothing, if a type has such a value."""
+    """A field that holds nothing, if its type has such a value."""
     if NoneType in get_args(kind):
         return {key: None}
     origin = get_origin(kind)
-    if origin is dict:
-        return {key: {}}
-    return {key: []} if origin is tuple else {}
+    return {key: {} if origin is dict else []} if origin in (dict, tuple) else {}

@@ -173,3 +173,20 @@ class CampaignEstimate(Document):
     def of_step(self, value: str | int | None) -> StepEstimate:
         """The estimate of the step with a value."""
         return next(each for each in self.step_estimates if each.value == value)
+
+
+class EstimatedRun(Document):
+    """What plan.json of a run estimates; the rest of it is the plan's."""
+
+    estimates: Estimates
+    placeholder_nodes: bool
+    """Whether no node was awake, so that the estimates are for as many as the stack is to have."""
+
+
+class EstimatedCampaign(Document):
+    """What plan.json of a campaign estimates."""
+
+    campaign_id: str
+    estimate: CampaignEstimate | None
+    """Null for a pool."""
+    warnings: tuple[str, ...]

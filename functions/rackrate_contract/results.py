@@ -125,6 +125,11 @@ class Findings(Document):
     """Null if nothing was counted."""
     versions: Versions
 
+    @property
+    def marked(self) -> int:
+        """How many trials have a mark."""
+        return len({mark.key for mark in self.marks})
+
 
 class Stopped(Document):
     """Why a run that looks at its verdicts measured no more blocks."""

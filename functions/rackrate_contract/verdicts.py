@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from rackrate_contract.document import Document
+from rackrate_text.words import counted, metric_of_test, several_runs
 
 #: The direction in which a metric is better.
 Better = Literal["higher", "lower"]
@@ -56,6 +57,11 @@ class Baseline:
             run_id = value.removeprefix(_ONE_RUN)
             return cls(run_id, (run_id,))
         return cls(value)
+
+    @property
+    def text(self) -> str:
+        """The baseline for people: an arm, `run <id>`, or such as `the 4 runs of main`."""
+        return several_runs(self.name, len(self.runs)) if len(self.runs) > 1 else self.written()
 
     def written(self) -> str:
         """The baseline as `rackrate.result.v1` has it.
@@ -122,6 +128,12 @@ class Steadiness(Document):
     """`better` if the arm is steadier."""
     reason: str | None
     """Why it is inconclusive, or why the difference does not matter."""
+
+    @property
+    def shown_interval(self) -> Ends | None:
+        """The interval that the word belongs to; results of earlier versions have one alone."""
+        is_adjusted = "ci_simultaneous" in self.model_fields_set
+        return self.ci_simultaneous if is_adjusted else self.ci95
 
 
 class Ceiling(Document):
@@ -200,6 +212,28 @@ class Verdict(Document):
     drift: str | None = None
     """A trend, a step or a dip of one arm alone, which makes the interval too narrow."""
     steadiness: Steadiness | None
+
+    @property
+    def name(self) -> str:
+        """The test and its metric, or one name where both have the same."""
+        return metric_of_test(self.test, self.metric)
+
+    @property
+    def levels(self) -> tuple[float | None, float | None]:
+        """The levels of the arm and the baseline whose quotient is the ratio: geometric means.
+
+        They are medians if there is no ratio, and in results of earlier versions.
+        """
+        if self.arm_mean is None or self.baseline_mean is None:
+            return self.arm_median, self.baseline_median
+        return self.arm_mean, self.baseline_mean
+
+    @property
+    def lacks(self) -> str:
+        """What a clear verdict needs, such as `about 3 more blocks`; empty if unknown."""
+        if self.more_runs:
+            return counted(self.more_runs, "more run")
+        return f"about {counted(self.more_blocks, 'more block')}" if self.more_blocks else ""
 
     @property
     def shown_interval(self) -> Ends | None:

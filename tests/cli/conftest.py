@@ -369,6 +369,7 @@ def verdict(**fields: Any) -> dict[str, Any]:
         "test": "tcp-1",
         "metric": "throughput",
         "unit": "bit/s",
+        "better": "higher",
         "arm": "treatment",
         "baseline": "baseline",
         "arm_median": 987.4e6,
@@ -377,6 +378,9 @@ def verdict(**fields: Any) -> dict[str, Any]:
         "ci95": [1.998, 2.006],
         "ci_simultaneous": [1.994, 2.011],
         "verdict": "better",
+        "blocks": 6,
+        "pairs": {"arm": 1, "baseline": 1},
+        "threshold": 0.05,
         "scope": "these nodes",
         "claim": "about these nodes, not about others placed alike: it rests on 1 pair of nodes",
         "more_blocks": None,
@@ -389,6 +393,7 @@ def verdict(**fields: Any) -> dict[str, Any]:
             "source": "EC2 user guide",
             "arm_share": 0.987,
             "baseline_share": 0.986,
+            "explains": True,
             "text": "the limits explain the difference",
         },
         "steadiness": {
@@ -426,6 +431,7 @@ def estimates() -> dict[str, Any]:
         "seconds": 3725.0,
         "block_seconds": 600.0,
         "trials": 36,
+        "state_transitions": 512,
         "at_least": {"blocks": 6, "seconds": 3725.0, "trials": 36, "usd": 20.13},
         "bytes_per_node": {
             f"ip-10-0-0-{n}.ec2.internal": {"sent": n * 123_000_000_000, "received": 5_000_000}
@@ -447,7 +453,7 @@ def estimates() -> dict[str, Any]:
             "summary": [],
         },
         "guards": [
-            {"guard": "cpu", "would_trip": False, "text": "there are enough CPUs", "remedy": None},
+            {"guard": "cpu", "would_trip": False, "text": "there are enough CPUs", "remedy": ""},
             {
                 "guard": "burst_credits",
                 "would_trip": True,
@@ -458,8 +464,24 @@ def estimates() -> dict[str, Any]:
     }
 
 
+def arm(name: str, placement: str, *nodes: str, **fields: Any) -> dict[str, Any]:
+    """An arm of results.json."""
+    return {
+        "name": name,
+        "placement": placement,
+        "baseline": name == "baseline",
+        "stack_arm": name,
+        "client_network": "pod",
+        "server_network": "pod",
+        "ena_express": False,
+        "nodes": list(nodes),
+        "network": {},
+        **fields,
+    }
+
+
 def results(run_id: str, **fields: Any) -> bytes:
-    """A results.json as the stack writes it."""
+    """A results.json, without much that the command does not print."""
     document = {
         "schema": "rackrate.result.v1",
         "run": {
@@ -468,13 +490,14 @@ def results(run_id: str, **fields: Any) -> bytes:
             "started_at": "2026-11-21T07:05:12Z",
             "seconds": 84.2,
             "lab_scale": 0.1,
+            "seed": 7,
+            "execution_arn": f"arn:aws:states:us-east-1:123456789012:execution:runs:{run_id}",
         },
-        "arms": [
-            {"name": "treatment", "placement": "cluster", "nodes": ["a", "b"]},
-            {"name": "baseline", "placement": "none", "nodes": ["c", "d"]},
-        ],
+        "estimates": estimates(),
+        "arms": [arm("treatment", "cluster", "a", "b"), arm("baseline", "none", "c", "d")],
         "trials": {"planned": 36, "measured": 35, "failed": 1, "failures": []},
         "warm_up": {"measured": 0, "failed": 0, "trials": []},
+        "versions": {"image": "example.test/tools:1"},
         "regressions": [],
         "marks": [],
         "mark_notes": [],
@@ -498,3 +521,9 @@ def results(run_id: str, **fields: Any) -> bytes:
         **fields,
     }
     return json.dumps(document).encode()
+
+
+def stopped(text: str, **fields: Any) -> dict[str, Any]:
+    """Why a run measured no more blocks."""
+    numbers = {"after_blocks": 6, "most_blocks": 12, "settled": 2, "verdicts": 2}
+    return {**numbers, "why": "settled", "text": text, **fields}

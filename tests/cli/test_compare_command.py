@@ -14,7 +14,7 @@ import pytest
 
 from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, going_on, machine, results, verdict
+from .conftest import DeployedStack, Rackrate, arm, going_on, machine, results, verdict
 
 #: Runs that make a gate of four together with `r0`.
 MORE = ("m1", "m2", "m3")
@@ -28,15 +28,18 @@ DIFFERENCES = [
 def document(**comparison: Any) -> dict[str, Any]:
     """A comparison.json as the stack writes it."""
     names = ("treatment", "treatment (r0)")
-    arms = [{"name": name, "placement": "cluster", "nodes": []} for name in names]
+    arms = [arm(name, "cluster") for name in names]
     compared = verdict(baseline="treatment (r0)", verdict="worse", ratio=0.5)
+    of_run = json.loads(results("x", arms=arms, verdicts=[compared]))
     return {
-        **json.loads(results("x", arms=arms, verdicts=[compared])),
+        **of_run,
+        "run": of_run["run"] | {"status": "compared"},
         "schema": "rackrate.comparison.v1",
         "conclusion": "The instance type differed; tcp-1 throughput is worse, 0.50 times.",
         "comparison": {
             "run": "r1",
             "with": "r0",
+            "with_runs": ["r0"],
             "baseline": None,
             "differences": DIFFERENCES,
             **comparison,

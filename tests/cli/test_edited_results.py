@@ -15,14 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rackrate_cli.answers import print_answers
 from rackrate_cli.baselines import Baseline
-from rackrate_cli.campaign_estimate import CampaignEstimate, print_campaign_estimate
-from rackrate_cli.campaign_results import CampaignResults
+from rackrate_cli.campaign_estimate import print_campaign_estimate
 from rackrate_cli.campaigns import Campaign, describe_campaign
-from rackrate_cli.comparison import Comparison
+from rackrate_cli.documents import (
+    read_campaign,
+    read_campaign_estimate,
+    read_comparison,
+    read_estimates,
+    read_results,
+)
 from rackrate_cli.errors import Refusal
-from rackrate_cli.estimate import Estimate, print_estimate
+from rackrate_cli.estimate import print_estimate
 from rackrate_cli.junit import junit_xml
-from rackrate_cli.results import Results
 from rackrate_cli.runs import Run
 from rackrate_cli.verdict import print_results, run_table
 from rich.console import Console
@@ -39,66 +43,71 @@ def console() -> Console:
     return Console(file=io.StringIO(), width=80)
 
 
-def read_run(text: bytes) -> None:
+def print_run(text: bytes) -> None:
     """Read and print as `rackrate show` and `rackrate export` do."""
-    found = Results.read(text, "r-1")
-    print_results(console(), found)
-    junit_xml("r-1", found, (), None)
+    results_of_run = read_results(text, "r-1")
+    print_results(console(), results_of_run)
+    junit_xml("r-1", results_of_run, (), None)
 
 
-def read_comparison(text: bytes) -> None:
+def print_comparison(text: bytes) -> None:
     """Read and print as `rackrate compare` does."""
-    print_results(console(), Comparison.read(text, "c-1").results)
+    print_results(console(), read_comparison(text, "c-1"))
 
 
-def read_estimate(text: bytes) -> None:
+def print_plan(text: bytes) -> None:
     """Read and print as `rackrate plan` does."""
-    print_estimate(console(), Run.from_item(RUN), Estimate.read(text, "r-1"))
+    print_estimate(console(), Run.from_item(RUN), read_estimates(text, "r-1"))
 
 
-def read_campaign(text: bytes) -> None:
+def print_campaign(text: bytes) -> None:
     """Read and print as `rackrate campaign show` does."""
-    print_answers(console(), CampaignResults.read(text, CAMPAIGN))
+    print_answers(console(), read_campaign(text, CAMPAIGN))
 
 
-def read_campaign_estimate(text: bytes) -> None:
+def print_campaign_plan(text: bytes) -> None:
     """Read and print as `rackrate campaign run --dry-run` does."""
-    estimate = CampaignEstimate.read(text, CAMPAIGN)
-    print_campaign_estimate(console(), Campaign.from_item(STARTED), estimate)
+    estimated = read_campaign_estimate(text, CAMPAIGN)
+    print_campaign_estimate(console(), Campaign.from_item(STARTED), estimated)
 
 
 def compared() -> bytes:
     """A comparison.json."""
-    told = {"run": "r-1", "with": "r-2", "differences": []}
-    told["differences"] = [{"what": "kernel", "run": "6.1", "with": ["6.2", None]}]
-    document = {**json.loads(results("r-1")), "schema": "rackrate.comparison.v1"}
-    return json.dumps({**document, "comparison": told}).encode()
+    document = json.loads(results("r-1")) | {"schema": "rackrate.comparison.v1"}
+    document["run"]["status"] = "compared"
+    document["comparison"] = {
+        "run": "r-1",
+        "with": "r-2",
+        "with_runs": ["r-2"],
+        "differences": [{"what": "kernel", "run": "6.1", "with": "6.2"}],
+    }
+    return json.dumps(document).encode()
 
 
 def with_all() -> bytes:
     """A results.json in which every part of a verdict is there."""
     full = verdict(
-        stack={"ci_simultaneous": [1.2, 2.1], "verdict": "better"},
+        stack={"ci95": [1.3, 2.0], "ci_simultaneous": [1.2, 2.1], "verdict": "better"},
         partitions={"within": {"pairs": 2, "median": 1e9}, "across": {"pairs": 1, "median": None}},
         more_runs=2,
         more_blocks=3,
         reason="too few",
     )
-    failure = {"block": 1, "arm": "a", "test": "t", "client": "x", "server": "y", "reason": "lost"}
-    trials = {"planned": 36, "measured": 35, "failed": 1, "failures": [failure]}
+    cause = {"cause": "lost", "count": 1, "where": ["a, x to y"]}
+    trials = {"planned": 36, "measured": 35, "failed": 1, "causes": [cause]}
     earlier = verdict(baseline="main: run-1, run-2")
     return results("r-1", verdicts=[full], regressions=[earlier], trials=trials)
 
 
 FILES: dict[str, tuple[bytes, Callable[[bytes], None]]] = {
-    "results.json": (with_all(), read_run),
-    "comparison.json": (compared(), read_comparison),
+    "results.json": (with_all(), print_run),
+    "comparison.json": (compared(), print_comparison),
     "plan.json": (
         json.dumps({"estimates": estimates(), "placeholder_nodes": False}).encode(),
-        read_estimate,
+        print_plan,
     ),
-    "campaign.json": (campaign(), read_campaign),
-    "a campaign's plan.json": (planned(), read_campaign_estimate),
+    "campaign.json": (campaign(), print_campaign),
+    "a campaign's plan.json": (planned(), print_campaign_plan),
 }
 
 

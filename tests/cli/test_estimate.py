@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rackrate_cli.documents import read_estimates
 from rackrate_cli.errors import Refusal
-from rackrate_cli.estimate import Estimate, print_estimate
+from rackrate_cli.estimate import print_estimate
 from rackrate_cli.runs import Run
 from rich.console import Console
 
@@ -36,7 +37,7 @@ def plan_json(**changes: Any) -> bytes:
 
 def printed(content: bytes, run: Run = RUN) -> str:
     console = Console(file=io.StringIO(), width=80)
-    print_estimate(console, run, Estimate.read(content, "r1"))
+    print_estimate(console, run, read_estimates(content, "r1"))
     return console.file.getvalue()
 
 
@@ -117,7 +118,7 @@ def test_nodes_that_sleep_are_said_to() -> None:
 )
 def test_an_estimate_that_is_not_complete_is_refused_not_guessed(content: bytes) -> None:
     with pytest.raises(Refusal, match=r"plan\.json of r1"):
-        Estimate.read(content, "r1")
+        read_estimates(content, "r1")
 
 
 def test_the_flag_asks_for_a_dry_run_and_its_estimate_is_printed_and_shown_again(

@@ -8,12 +8,14 @@ from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rackrate_cli.documents import read_results
 from rackrate_cli.failures import RunFailure
 from rackrate_cli.junit import junit_xml
 from rackrate_cli.requirements import evaluate, parse_requirements
-from rackrate_cli.results import Results, Verdict
 
-from rackrate_text.failures import Loss
+from rackrate_contract.results import Results
+from rackrate_contract.trials import LossOfTrials
+from rackrate_contract.verdicts import Baseline
 
 from .conftest import DeployedStack, Rackrate, machine, results, verdict
 
@@ -24,14 +26,11 @@ VERDICTS = [
     verdict(test="rtt", metric="rtt", verdict="inconclusive", reason="two blocks", more_blocks=4),
     verdict(test="udp-1", verdict="no meaningful difference"),
 ]
-FAILURE = {
-    "block": 3, "arm": "treatment", "test": "tcp-1", "client": "a", "server": "b", "attempt": 1,
-    "reason": "Connection \x1b[31mrefused\x00",
-}  # fmt: skip
+CAUSE = {"cause": "Connection \x1b[31mrefused\x00", "count": 1, "where": ["treatment, a → b"]}
 
 
 def read(**fields: Any) -> Results:
-    return Results.read(results(RUN, **fields), RUN)
+    return read_results(results(RUN, **fields), RUN)
 
 
 def suite_of(
@@ -89,7 +88,7 @@ def test_requirements_are_cases_and_a_met_one_excuses_what_it_is_about() -> None
 
 
 def test_the_suite_says_when_how_long_and_what_failed() -> None:
-    trials = {"planned": 36, "measured": 35, "failed": 1, "failures": [FAILURE]}
+    trials = {"planned": 36, "measured": 35, "failed": 1, "causes": [CAUSE]}
     suite = suite_of(read(trials=trials))
     assert suite.attrib["name"] == f"rackrate {RUN}"
     assert suite.attrib["timestamp"] == "2026-11-21T07:05:12"
@@ -112,46 +111,41 @@ def test_a_run_that_failed_is_an_error_with_or_without_results() -> None:
 
 words = st.text(max_size=12)
 ratios = st.none() | st.floats(min_value=0, allow_infinity=False, allow_nan=False)
+ANY = read()
 verdicts = st.builds(
-    Verdict,
+    lambda **fields: ANY.verdicts[0].model_copy(update=fields),
     test=words,
     metric=words,
     unit=st.sampled_from(["bit/s", "s", ""]),
     arm=words,
-    baseline=words,
-    earlier_runs=st.just(()),
-    arm_level=ratios,
-    baseline_level=ratios,
+    baseline=st.builds(Baseline, words),
+    arm_mean=ratios,
+    baseline_mean=ratios,
     ratio=ratios,
-    interval=st.none() | st.tuples(ratios.filter(lambda r: r is not None), st.just(1e300)),
+    ci_simultaneous=st.none() | st.tuples(ratios.filter(lambda r: r is not None), st.just(1e300)),
     verdict=st.sampled_from(["better", "worse", "no meaningful difference", "inconclusive"]),
     reason=st.none() | words,
-    scope=st.none(),
-    claim=st.none(),
     more_blocks=st.none() | st.integers(0, 9),
-    more_pairs=st.none(),
-    more_runs=st.none(),
-    ceiling=st.none(),
     drift=st.none() | words,
-    steadiness=st.none(),
 )
+causes = st.builds(LossOfTrials, cause=words, count=st.integers(1, 99), where=st.tuples(words))
 any_results = st.builds(
-    Results,
-    run_id=words,
-    status=words,
-    started_at=words,
-    seconds=ratios,
-    lab_scale=ratios,
-    placements=st.just({}),
-    planned=st.integers(0, 9),
-    measured=st.integers(0, 9),
-    failed=st.integers(0, 9),
-    causes=st.lists(st.builds(Loss, st.integers(1, 99), words, st.tuples(words)), max_size=3).map(
-        tuple
+    lambda **fields: ANY.model_copy(update=fields),
+    run=st.builds(
+        lambda **fields: ANY.run.model_copy(update=fields),
+        id=words,
+        status=words,
+        started_at=words,
+        lab_scale=ratios,
     ),
-    warmed_up=st.just(0),
+    trials=st.builds(
+        lambda **fields: ANY.trials.model_copy(update=fields),
+        planned=st.integers(0, 9),
+        measured=st.integers(0, 9),
+        failed=st.integers(0, 9),
+        causes=st.lists(causes, max_size=3).map(tuple),
+    ),
     verdicts=st.lists(verdicts, max_size=3).map(tuple),
-    regressions=st.just(()),
     mark_notes=st.lists(words, max_size=2).map(tuple),
     warnings=st.lists(words, max_size=2).map(tuple),
     conclusion=words,

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from rackrate_cli.documents import read_results
 from rackrate_cli.failures import RunFailure
 from rackrate_cli.markdown import markdown
-from rackrate_cli.results import Results
 
 from .conftest import results, verdict
 
@@ -35,17 +35,17 @@ MOST_CHARACTERS = 65_536
 
 def document(text: str) -> str:
     """A failed run whose results and failure contain the text wherever they have text."""
-    names = ("test", "metric", "unit", "arm", "baseline", "verdict", "reason", "drift")
+    names = ("test", "metric", "unit", "arm", "baseline", "reason", "drift")
     of_text = dict.fromkeys(names, text)
-    failure = {"reason": text, "arm": text, "client": text, "server": text}
+    cause = {"cause": text, "count": 1, "where": [text]}
     content = results(
         text,
         verdicts=[verdict(**of_text), verdict(), verdict(**of_text | {"arm": "other"})],
-        trials={"planned": 2, "measured": 1, "failed": 1, "failures": [failure]},
+        trials={"planned": 2, "measured": 1, "failed": 1, "causes": [cause]},
         warnings=[text],
         conclusion=text,
     )
-    return markdown(text, Results.read(content, "r"), RunFailure(text, text)).decode()
+    return markdown(text, read_results(content, "r"), RunFailure(text, text)).decode()
 
 
 def inline(tokens: Iterable[Token]) -> Iterable[Token]:
@@ -91,7 +91,7 @@ def test_every_row_of_a_table_has_five_cells_whatever_its_names_contain() -> Non
 def test_a_comment_is_shorter_than_github_takes_and_tells_what_it_leaves_out() -> None:
     many = [f"{number} \U0001f4a5 {'`' * 300}" for number in range(500)]
     content = results("r", warnings=many)
-    text = markdown("r", Results.read(content, "r")).decode()
+    text = markdown("r", read_results(content, "r")).decode()
     assert len(text.encode("utf-16-le")) // 2 < MOST_CHARACTERS - 500
     written = sum(f" {number} \U0001f4a5" in text for number in range(500))
     lines = int(re.findall(r"(\d+) more lines", text)[-1])
@@ -100,7 +100,7 @@ def test_a_comment_is_shorter_than_github_takes_and_tells_what_it_leaves_out() -
 
 
 def test_one_long_text_is_cut_and_leaves_room_for_the_rest() -> None:
-    text = markdown("r", Results.read(results("r", warnings=["x" * 99_999, "last"]), "r")).decode()
+    text = markdown("r", read_results(results("r", warnings=["x" * 99_999, "last"]), "r")).decode()
     (cut,) = (line for line in text.splitlines() if "xxx" in line)
     assert cut.count("x") + int(re.findall(r"(\d+) more characters", cut)[0]) == 99_999
     assert "last" in text

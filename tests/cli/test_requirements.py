@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rackrate_cli.baselines import LEAST_RUNS, MOST_RUNS
+from rackrate_cli.documents import read_results
 from rackrate_cli.errors import Refusal
 from rackrate_cli.requirements import (
     DEFAULT_TESTS,
@@ -22,7 +23,6 @@ from rackrate_cli.requirements import (
     evaluate,
     parse_requirement,
 )
-from rackrate_cli.results import Results
 
 from rackrate.plan import fields
 from rackrate.verdict.estimator import Word
@@ -60,7 +60,7 @@ PLANNED: dict[str, Any] = {
 
 def checked(text: str, *, regressions: list[object] | None = None) -> Checked:
     content = results(RUN, verdicts=RESULTS, regressions=regressions or [])
-    return evaluate([parse_requirement(text)], Results.read(content, RUN))[0]
+    return evaluate([parse_requirement(text)], read_results(content, RUN))[0]
 
 
 def test_what_is_known_of_plans_and_verdicts_is_what_the_stack_knows() -> None:

@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, results, verdict
+from .conftest import DeployedStack, Rackrate, arm, results, verdict
 
 LONGEST_ID = "run-" + "x" * 76
 LONGEST_TEST = "a-test-" + "t" * 33
@@ -76,9 +76,9 @@ def test_the_longest_names_and_many_arms_fit_80_columns(
 ) -> None:
     stack.record(LONGEST_ID, status="timed_out", trials_measured=100_000, trials_failed=10_000)
     verdicts = [
-        verdict(test=LONGEST_TEST, metric="latency_p99_9", arm=arm, baseline=ARMS[0],
+        verdict(test=LONGEST_TEST, metric="latency_p99_9", arm=name, baseline=ARMS[0],
                 verdict="inconclusive", more_blocks=1000, ci_simultaneous=[1e-9, 1e90])
-        for arm in ARMS[1:]
+        for name in ARMS[1:]
     ]  # fmt: skip
     stack.put(
         LONGEST_ID,
@@ -87,7 +87,7 @@ def test_the_longest_names_and_many_arms_fit_80_columns(
             LONGEST_ID,
             verdicts=verdicts,
             regressions=[verdict(baseline=f"run {LONGEST_ID}")],
-            arms=[{"name": arm, "placement": "partition"} for arm in ARMS],
+            arms=[arm(name, "partition") for name in ARMS],
         ),
     )
     shown = rackrate("show", LONGEST_ID, "--stack", stack.name).stdout

@@ -7,17 +7,19 @@ import json
 from pathlib import Path
 
 import pytest
+from rackrate_cli.documents import read_results
 from rackrate_cli.errors import Refusal
 from rackrate_cli.junit import junit_xml
 from rackrate_cli.markdown import markdown
-from rackrate_cli.results import Results
 from rackrate_cli.verdict import print_results
 from rich.console import Console
 
+from rackrate_contract.results import Results
 from rackrate_text.units import UNKNOWN
 
-from .conftest import results, verdict
+from .conftest import results, stopped, verdict
 
+MARKS = ((1, "cpu"), (1, "clock"), (2, "cpu"))
 BARE = verdict(
     arm_median=None, ratio=None, ci95=None, ci_simultaneous=None, ceiling=None, steadiness=None
 )
@@ -28,7 +30,7 @@ DEMO = Path(__file__).parents[1] / "docs" / "data" / "demo.results.json"
 
 def printed(content: bytes, *, verbose: bool = False, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width)
-    print_results(console, Results.read(content, "r"), verbose=verbose)
+    print_results(console, read_results(content, "r"), verbose=verbose)
     return console.file.getvalue()
 
 
@@ -42,7 +44,9 @@ def test_a_usual_run_of_three_tests_ends_in_at_most_twelve_lines_with_its_page()
 
 def test_a_run_s_details_are_printed_on_demand_only() -> None:
     why = "Stopped after 6 of at most 12 blocks: every verdict is settled."
-    found = results("r", stopped={"text": why, "after_blocks": 6}, warm_up={"trials": [{}, {}]})
+    trial = {"arm": "a", "test": "rtt", "client": "x", "server": "y", "metric": "rtt", "unit": "s"}
+    warm_up = {"measured": 2, "failed": 0, "trials": [trial | {"status": "measured"}] * 2}
+    found = results("r", stopped=stopped(why), warm_up=warm_up)
     conclusion = "The cluster placement group doubles what one flow carries."
     told = " ".join(printed(found, verbose=True).split())
     for part in (why, conclusion, "single-flow", "98.7 %", "variability", "Warm-up trials"):
@@ -179,8 +183,8 @@ def test_a_settled_verdict_asks_for_no_more() -> None:
 
 
 def test_marks_are_counted_once_a_trial_and_named_on_demand() -> None:
-    trial = {"block": 1, "arm": "treatment", "test": "rtt", "client": "a", "server": "b"}
-    marks = [{**trial, "mark": mark} for mark in ("cpu", "clock")] + [{**trial, "block": 2}]
+    trial = {"arm": "treatment", "test": "rtt", "client": "a", "server": "b", "text": "busy"}
+    marks = [trial | {"block": block, "mark": mark} for block, mark in MARKS]
     found = results("r", marks=marks, mark_notes=["2 of 35 trials were limited by a CPU."])
     assert "2 of 35 trials are marked; --verbose names why." in printed(found)
     assert "Marked: 2 of 35 trials were limited by a CPU." in printed(found, verbose=True)
@@ -239,7 +243,7 @@ def test_no_verdict_is_said_in_words() -> None:
 )
 def test_results_of_another_schema_are_refused_not_guessed(content: bytes) -> None:
     with pytest.raises(Refusal):
-        Results.read(content, "r")
+        read_results(content, "r")
 
 
 def test_the_figures_beside_a_change_are_those_whose_quotient_it_is() -> None:
@@ -248,16 +252,16 @@ def test_the_figures_beside_a_change_are_those_whose_quotient_it_is() -> None:
         test="rtt", metric="rtt", unit="s", ratio=1.023, arm_median=600e-6, baseline_median=629e-6
     )
     means = {"arm_mean": 635e-6, "baseline_mean": 621e-6}
-    read = Results.read(results("r", verdicts=[{**found, **means}]), "r")
+    read = read_results(results("r", verdicts=[{**found, **means}]), "r")
     for text in (printed_of(read), markdown("r", read).decode(), junit_xml("r", read).decode()):
         assert "621 → 635 µs" in text and "629" not in text
-    older = Results.read(results("r", verdicts=[found]), "r")
+    older = read_results(results("r", verdicts=[found]), "r")
     assert "629 → 600 µs" in printed_of(older)
 
 
 def test_a_drift_of_one_arm_is_marked_in_its_row_and_told_below() -> None:
     drift = "treatment fell by 12 % from block 4 on, while baseline did not"
-    read = Results.read(results("r", verdicts=[verdict(drift=drift), verdict(test="tcp-8")]), "r")
+    read = read_results(results("r", verdicts=[verdict(drift=drift), verdict(test="tcp-8")]), "r")
     for text in (printed_of(read), markdown("r", read).decode()):
         assert text.count("better, drift") == 1
         assert drift in " ".join(text.split())

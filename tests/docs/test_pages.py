@@ -10,7 +10,7 @@ import tomllib
 
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
-from rackrate_cli.results import Results
+from rackrate_cli.documents import read_results
 from rackrate_cli.verdict import print_results
 from rich.console import Console
 
@@ -178,7 +178,7 @@ def test_a_page_without_its_marks_is_refused():
 def test_the_end_of_a_run_that_a_page_shows_is_what_the_command_prints(name):
     console = Console(file=io.StringIO(), width=80)
     demo = (ROOT / "tests" / "docs" / "data" / "demo.results.json").read_bytes()
-    print_results(console, Results.read(demo, "demo"))
+    print_results(console, read_results(demo, "demo"))
     printed = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
     assert len(printed.splitlines()) < 12
     assert f"```text\n{printed}\n```" in (ROOT / name).read_text("utf-8")

@@ -62,7 +62,7 @@ def read_pooled(
         faults.append(Fault(path, problem, "use the results.json of a run of rackrate"))
         return None
     try:
-        results = Results.read_value(document)
+        results = Results.read(text)
         plan = Plan.from_json(results.plan)
         datetime.fromisoformat(results.run.started_at)
     except ValidationError as error:

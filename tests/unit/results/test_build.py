@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rackrate_cli.estimate import Estimate, print_estimate
-from rackrate_cli.results import Results
+from rackrate_cli.documents import read_estimates, read_results
+from rackrate_cli.estimate import print_estimate
 from rackrate_cli.runs import Run
 from rackrate_cli.verdict import print_results
 from rich.console import Console
@@ -148,7 +148,7 @@ def test_the_status_of_a_run_that_came_to_its_end(failure, lost, status):
 
 def test_the_command_reads_what_the_report_writes():
     found = results(counters=samples.counters())
-    read = Results.read(json.dumps(found).encode(), "run-1")
+    read = read_results(json.dumps(found).encode(), "run-1")
     console = Console(file=io.StringIO(), width=80)
     print_results(console, read, verbose=True)
     text = " ".join(console.file.getvalue().split())
@@ -168,7 +168,7 @@ def test_the_command_reads_what_a_plan_estimates():
         "estimates": estimated(region="eu-central-1").to_json(),
         "placeholder_nodes": False,
     }
-    read = Estimate.read(json.dumps(plan).encode(), "run-1")
+    read = read_estimates(json.dumps(plan).encode(), "run-1")
     console = Console(file=io.StringIO(), width=80)
     run = Run.from_item({"pk": "run#run-1", "blocks": 6, "trials_planned": 36})
     print_estimate(console, run, read)
