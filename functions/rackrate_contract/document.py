@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import product
 from types import NoneType
 from typing import Any, Self, get_args, get_origin
@@ -42,8 +43,8 @@ class Document(BaseModel):
         null, or empty where it is a list or an object by name.
 
         Raises:
-            ValueError: the text is no JSON, or does not match the model otherwise.
-            OverflowError: a whole number is larger than any figure.
+            ValueError: the text is no JSON, has a number larger than any figure, or does not match
+                the model otherwise.
             RecursionError: it is nested too deeply.
         """
         value = json.loads(text, parse_int=_whole)
@@ -65,9 +66,10 @@ class Document(BaseModel):
 
 
 def _whole(digits: str) -> int:
-    """A whole number that has a float, because figures are computed with floats."""
+    """A whole number, if a figure of it can be computed, which floats do."""
     number = int(digits)
-    float(number)
+    if abs(number) > sys.float_info.max:
+        raise ValueError("a number is larger than any figure")
     return number
 
 

@@ -65,17 +65,21 @@ def read_pooled(
         results = Results.read(text)
         plan = Plan.from_json(results.plan)
         datetime.fromisoformat(results.run.started_at)
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        problem = f"{name} cannot be read: its field {where} is not as this version writes it"
-        faults.append(Fault(path, problem, "use results of this version of rackrate"))
-        return None
-    except ValueError:
-        problem = f"{name} cannot be read: its field run.started_at is no time"
-        faults.append(Fault(path, problem, "use results as rackrate wrote them"))
+    except ValueError as error:
+        problem = f"{name} cannot be read: {_first_mistake(error)}"
+        faults.append(Fault(path, problem, "use results as this version of rackrate writes them"))
         return None
     source = stack_of(results.run.execution_arn) if uploaded else None
     return PooledRun(name, source, results, plan)
+
+
+def _first_mistake(error: ValueError) -> str:
+    """The first field that is not as this version writes it, or what else is wrong."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    within = ("plan",) if error.title == Plan.__name__ else ()
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, (*within, *first['loc'])))}: {first['msg']}"
 
 
 def stack_of(execution_arn: str) -> str:

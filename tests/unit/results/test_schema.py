@@ -14,40 +14,6 @@ from tests.unit.report import samples
 
 PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 VALIDATOR = Draft202012Validator(PUBLISHED)
-#: The published results of an earlier run, and the fields that were added since.
-SINCE = {
-    *("bandwidth_weighting", "ena_express_use", "gauges", "interfaces", "network_drivers"),
-    *(
-        "at_least",
-        "campaign",
-        "capacity_type",
-        "causes",
-        "cni",
-        "dns_nodes",
-        "labelled_group_id",
-        "labelled_partition",
-        "node_pool",
-        "intervals",
-        "drift",
-        "ec2_placement",
-        "if_busy",
-        "left_out",
-        "more_runs",
-        "pause_seconds",
-    ),
-    *("partitions", "prospect", "regression_differences", "selector", "span_seconds", "stack"),
-    "replacements",
-    "stopped",
-    "together",
-    "waited_seconds",
-    "workloads",
-}
-SINCE_OF = {
-    ("arms", "[]"): {"pairs", "via"},
-    ("verdicts", "[]"): {"arm_mean", "baseline_mean"},
-    ("verdicts", "[]", "steadiness"): {"ci_simultaneous"},
-}
-EARLIER = json.loads((ROOT / "tests" / "docs" / "data" / "demo.results.json").read_text())
 
 
 def results(**changes):
@@ -100,20 +66,3 @@ def test_no_field_may_be_added_unsaid_or_left_out(path):
         value = holder.pop(name)
         assert not VALIDATOR.is_valid(missing), name
         holder[name] = value
-
-
-def shapes(document):
-    """The names of objects' fields by the objects' paths. Items of a list have one path."""
-    found = {}
-    for path, value in objects(document):
-        if not NAMED & set(path):
-            place = tuple("[]" if isinstance(step, int) else step for step in path)
-            found.setdefault(place, set()).add(frozenset(value))
-    return found
-
-
-def test_results_have_the_fields_that_were_published_and_no_others():
-    now = shapes(results())
-    for place, names in shapes(EARLIER).items():
-        since = SINCE | SINCE_OF.get(place, set())
-        assert names <= {each - since for each in now[place]}, place

@@ -1018,6 +1018,31 @@ class TestPool:
         with pytest.raises(InvalidCampaign, match=problem):
             self.pool(resources, [entry])
 
+    def test_an_upload_of_a_version_that_wrote_more_counts_as_well(self, resources, store):
+        store_run(store, results_of_run("run-1"))
+        store.objects.put_json("pools/p/1.json", results_of_run("theirs").to_json() | {"more": 1})
+        machine = self.pool(resources, ["run-1", {"results": "pools/p/1.json"}])
+        machine.end()
+        assert [step.run_id for step in machine.results.steps] == ["run-1", "theirs"]
+
+    @pytest.mark.parametrize(
+        ("field", "value", "problem"),
+        [
+            ("plan", {"tests": []}, r"cannot be read: plan\."),
+            ("verdicts", [{}], r"cannot be read: verdicts\.0\."),
+            ("run", {}, r"cannot be read: run\."),
+            ("warnings", 10**400, "cannot be read: a number"),
+        ],
+    )
+    def test_an_upload_with_a_mistake_is_refused_with_its_field(
+        self, resources, store, field, value, problem
+    ):
+        store.objects.put_json(
+            "pools/p/1.json", results_of_run("theirs").to_json() | {field: value}
+        )
+        with pytest.raises(InvalidCampaign, match=problem):
+            self.pool(resources, [{"results": "pools/p/1.json"}])
+
     @pytest.mark.parametrize("text", ["[]", "nonsense", '{"schema": "rackrate.comparison.v1"}'])
     def test_an_upload_that_is_no_result_is_refused(self, resources, store, text):
         store.objects.put("pools/p/1.json", text, "application/json")
