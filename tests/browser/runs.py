@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 from benchmarks.deciding import Records, planner
-from rackrate.executions.model import RunRecord
 from rackrate.measure.counters import Counters
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.items import Item, block_items, planned_trials
@@ -28,6 +27,7 @@ from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.wording import name_of_runs
 from rackrate_contract.document import Json
+from rackrate_contract.executions import RunRecord
 from rackrate_contract.results import Findings
 from rackrate_contract.trials import TrialKey
 from tests.unit.report.pages import changed

@@ -16,7 +16,6 @@ from rackrate.stack.patience import Patience
 from rackrate.stages.await_servers import Readiness
 from rackrate.stages.change import Changed
 from rackrate.stages.collect import Collected
-from rackrate.stages.compare import ComparisonOutput
 from rackrate.stages.finish import Finished
 from rackrate.stages.judge import Judged
 from rackrate.stages.launch import Launched
@@ -28,6 +27,7 @@ from rackrate.stages.report_campaign import CampaignReported
 from rackrate.stages.restore import Restored
 from rackrate.stages.take_lease import Leased
 from rackrate.stages.teardown import TornDown
+from rackrate_contract.executions import ComparisonOutput
 from tests.statemachine.definition import CAMPAIGN, DEFINITION, definition, states
 from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS

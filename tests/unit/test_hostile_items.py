@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, ParamValidationError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rackrate.executions.model import CampaignRecord, Lease, RunRecord
+from rackrate.executions.leases import Lease
 from rackrate.measure import manifests
 from rackrate.stages.finish import finish
 from rackrate.stages.plan import plan as plan_run
@@ -20,6 +20,7 @@ from rackrate.stages.take_lease import take_lease
 from rackrate.stages.teardown import STATUSES, stop_all, sweep, teardown_stopped
 from rackrate.table import to_item
 from rackrate.times import later, now
+from rackrate_contract.executions import CampaignRecord, RunRecord
 from rackrate_text.printable import printable
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.campaigns import CAMPAIGNS, Executions

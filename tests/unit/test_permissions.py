@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from rackrate.errors import CampaignEnded, NodesUnavailable
-from rackrate.executions.model import Lease
+from rackrate.executions.leases import Lease
 from rackrate.measure import manifests
 from rackrate.measure.obstacles import REPLACEMENT_SECONDS
 from rackrate.times import now

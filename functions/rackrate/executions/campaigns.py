@@ -5,18 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rackrate.executions.model import CampaignRecord, CampaignStep, ChangeTimes, Series
 from rackrate.executions.objects import Objects
 from rackrate.executions.records import Executions, known, readable
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.table import Table
-from rackrate.times import now
+from rackrate.times import now, seconds_between
+from rackrate_contract.campaign import Step
 from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import CampaignRecord
 
 #: A series has at most this many draws; the oldest leave it.
 MAX_SERIES = 60
 #: How many of the last changes of a kind tell how long the next one takes.
 MOST_CHANGES = 20
+
+
+class CampaignStep(Step):
+    """A step's item in the table. Its status is `changing` or `running` before its run's."""
+
+    begins_at: str | None = None
+    """The end of the pause before it; null without one."""
+    change_started_at: str | None = None
+    progress: Json = {}  # noqa: RUF012 (pydantic copies it)
+    """What the change needs to go on."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its outcome is not recorded yet."""
+        return self.status in ("changing", "running")
+
+    @property
+    def has_result(self) -> bool:
+        """Whether its run ended well, so that the answers may use it."""
+        return self.status in ("succeeded", "degraded")
+
+    def as_result(self) -> Step:
+        """The step as in campaign.json."""
+        return Step.from_fields(self)
+
+
+class Series(Document):
+    """The runs of a series of draws."""
+
+    run_ids: tuple[str, ...] = ()
+    """The newest last."""
+
+
+class ChangeTimes(Document):
+    """How long the changes of a kind took."""
+
+    seconds: tuple[float, ...] = ()
+    """The newest last."""
 
 
 class Campaigns(Executions[CampaignRecord, PlannedCampaign]):
@@ -26,6 +65,10 @@ class Campaigns(Executions[CampaignRecord, PlannedCampaign]):
 
     def __init__(self, table: Table, objects: Objects) -> None:
         super().__init__(table, objects, CampaignRecord, PlannedCampaign)
+
+    def seconds_of(self, record: CampaignRecord, end: str) -> float:
+        """From the time it held its nodes."""
+        return seconds_between(record.leased_at or record.started_at, end)
 
     def note(self, campaign_id: str, **attributes: Any) -> bool:
         """Record progress of a campaign that goes on. Returns whether it still did."""

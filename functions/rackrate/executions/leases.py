@@ -11,17 +11,36 @@ from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
 from rackrate.errors import translated
-from rackrate.executions.model import Kind, Lease
 from rackrate.executions.records import known
 from rackrate.table import Table, from_item, to_item
 from rackrate.times import now
-from rackrate_contract.document import Json
+from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import Kind, Time
 
 logger = Logger(child=True)
 
 #: The key of the item with the leases on the nodes. It has an attribute for each arm, so that one
 #: conditional write takes several arms together.
 _LEASES = {"pk": "lease", "sk": "nodes"}
+
+
+class Lease(Document):
+    """A lease on the nodes of one of the stack's arms."""
+
+    run_id: str
+    """The run that holds the nodes, or the campaign that holds them for its runs."""
+    kind: Kind | None = None
+    """Which of the two it is, as both may have one id; null in a lease of an older rackrate."""
+    taken_at: str
+    """ISO 8601, UTC; so are the other times."""
+    expected_end: Time
+    """When the run is expected to end."""
+    expires_at: Time
+    """When another run may take the nodes if nobody knows what became of this one."""
+
+    def is_of(self, kind: Kind | None, holder: str) -> bool:
+        """Whether the run or the campaign holds it. Without a kind, whoever has the id does."""
+        return self.run_id == holder and self.kind in (kind, None)
 
 
 class Leases:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from aws_lambda_powertools import Logger
 from pydantic import ValidationError
 
-from rackrate.executions.model import ExecutionRecord, Status
 from rackrate.executions.objects import Objects
 from rackrate.table import Table
 from rackrate.times import now
 from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import ExecutionRecord, Status
 
 logger = Logger(child=True)
 
@@ -94,7 +94,7 @@ class Executions[R: ExecutionRecord, P: Document]:
         started_at, seconds = time, 0.0
         if record is not None:
             started_at, known = record.started_at, record.seconds
-            seconds = record.seconds_until(time) if known is None else known
+            seconds = self.seconds_of(record, time) if known is None else known
         written = self.write(
             name,
             {
@@ -109,6 +109,10 @@ class Executions[R: ExecutionRecord, P: Document]:
             values={":running": "running"},
         )
         return None if written is None else seconds
+
+    def seconds_of(self, record: R, end: str) -> float:
+        """How long an execution took that ends at a time in ISO 8601."""
+        raise NotImplementedError
 
     def running(self) -> list[R]:
         """Those whose status is `running`."""

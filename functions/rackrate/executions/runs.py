@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rackrate.executions.model import RunRecord
 from rackrate.executions.objects import Objects
 from rackrate.executions.records import Executions
 from rackrate.plan.items import Item, items_from_json
@@ -14,6 +13,7 @@ from rackrate.plan.replacements import nodes_at
 from rackrate.table import Table
 from rackrate.times import later, now, seconds_between
 from rackrate_contract.arms import Node
+from rackrate_contract.executions import RunRecord
 from rackrate_contract.results import Replacement
 from rackrate_text.names import is_id
 
@@ -78,6 +78,11 @@ class Runs(Executions[RunRecord, PlannedRun]):
 
     def __init__(self, table: Table, objects: Objects) -> None:
         super().__init__(table, objects, RunRecord, PlannedRun)
+
+    def seconds_of(self, record: RunRecord, end: str) -> float:
+        """From the time its servers were ready."""
+        whole = seconds_between(record.started_at, end)
+        return max(0.0, whole - (record.waited_seconds or 0.0))
 
     def named(self, name: str) -> NamedRuns:
         """The run with an id, or the runs of the baseline with that name, the newest last."""

@@ -9,7 +9,6 @@ from botocore.config import Config
 from rackrate import aws
 from rackrate.executions.campaigns import Campaigns
 from rackrate.executions.leases import Leases
-from rackrate.executions.model import Kind
 from rackrate.executions.objects import Objects
 from rackrate.executions.runs import Runs
 from rackrate.executions.trials import Trials
@@ -18,6 +17,7 @@ from rackrate.measure.counters import Counters
 from rackrate.plan.items import begun_batch, planned_trials, up_to_batch
 from rackrate.table import Table
 from rackrate.verdict.evidence import Evidence
+from rackrate_contract.executions import Kind
 
 
 class Store:

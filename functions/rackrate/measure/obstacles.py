@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from rackrate.plan.items import Pair
-from rackrate_contract.document import Document, Json
+from rackrate.times import seconds_between
+from rackrate_contract.document import Json
+from rackrate_contract.executions import GaveUp, ObstacleError
 from rackrate_text.words import listed
 
 #: How long a run waits for a node that is not Ready, or for a server that vanished, and how long an
@@ -29,20 +30,6 @@ _MESSAGE_LENGTH = 300
 
 NONE_EXPECTED: Mapping[str, str] = {}
 
-#: The error that a run ends with if an obstacle stays.
-Error = Literal[
-    "AccessLost", "NodesUnavailable", "ServersNotReady", "AdmissionRefused", "TrialsLost"
-]
-
-
-class GaveUp(Document):
-    """Why a run measures no more although it has not measured what it planned."""
-
-    error: Error
-    """The name of the error that it ends with."""
-    message: str
-    """The same in a sentence."""
-
 
 class Obstacle(NamedTuple):
     """Why a pair cannot be measured now.
@@ -54,7 +41,7 @@ class Obstacle(NamedTuple):
         patience_seconds: how long it may last before the run gives up.
     """
 
-    error: Error
+    error: ObstacleError
     reason: str
     since: str | None = None
     patience_seconds: int = PATIENCE_SECONDS
@@ -165,14 +152,14 @@ def hopeless(
         arm: max(each.patience_seconds for p, each in obstacles.items() if each and p.arm == arm)
         for arm in lost
     }
-    over = [arm for arm, since in lost.items() if _seconds(since, time) >= patience[arm]]
+    over = [arm for arm, since in lost.items() if seconds_between(since, time) >= patience[arm]]
     others = {pair.arm for pair in obstacles} - {baseline}
     if not over or not (baseline in over or others <= set(over)):
         return None
     found = [each for pair, each in obstacles.items() if each is not None and pair.arm in over]
     # An absent node explains more than the server that went with it.
     errors = {each.error for each in found}
-    error: Error = "NodesUnavailable" if "NodesUnavailable" in errors else "ServersNotReady"
+    error: ObstacleError = "NodesUnavailable" if "NodesUnavailable" in errors else "ServersNotReady"
     arms = f"arm{'s' if len(over) > 1 else ''} {listed(sorted(over))}"
     has = "have" if len(over) > 1 else "has"
     return GaveUp(error=error, message=f"{arms} {has} no pair left to measure: {reasons_of(found)}")
@@ -191,8 +178,3 @@ def reasons_of(obstacles: Iterable[Obstacle]) -> str:
     reasons = sorted({each.reason for each in obstacles})
     more = [f"and {len(reasons) - _REASONS_SHOWN} more"] if len(reasons) > _REASONS_SHOWN else []
     return "; ".join([*reasons[:_REASONS_SHOWN], *more])
-
-
-def _seconds(start: str, end: str) -> float:
-    parse = datetime.datetime.fromisoformat
-    return (parse(end) - parse(start)).total_seconds()

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rackrate.errors import Fault, InvalidComparison
-from rackrate.executions.model import RunRecord
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.faults import kind_of, shown
 from rackrate.plan.fields import LEAST_RUNS
@@ -31,6 +30,7 @@ from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
 from rackrate_contract.arms import Arm
 from rackrate_contract.comparison import Compared, ComparedRun, Comparison
+from rackrate_contract.executions import RunRecord
 from rackrate_contract.trials import Mark, TrialKey
 from rackrate_contract.verdicts import Baseline, Summary
 from rackrate_text.words import capitalized, listed, several_runs

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
-from rackrate.executions.model import RunRecord
 from rackrate.measure import manifests, members
 from rackrate.measure.members import Member, WorkloadStart, WorkloadStarts
 from rackrate.measure.networks import namespace_of, pods_path
@@ -46,6 +45,7 @@ from rackrate.times import now, seconds_between
 from rackrate.workloads.base import WorkloadTest
 from rackrate_contract.arms import Arm, Network, Node
 from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import RunRecord
 from rackrate_text.words import listed
 
 #: How long a server may take to start, including the pull of the tools' image.

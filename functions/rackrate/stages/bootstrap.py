@@ -16,11 +16,11 @@ from rackrate.errors import AccessLost, ClusterUnreachable, Throttled
 from rackrate.executions.store import Store
 from rackrate.measure.cluster import Cluster
 from rackrate.measure.manifests import NETWORK, STACK
-from rackrate.measure.obstacles import GaveUp
 from rackrate.stack import tenancy
 from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import NOTHING, Answer
 from rackrate.stack.time_limit import OutOfTime, time_limit
+from rackrate_contract.executions import GaveUp
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from rackrate.changes import change_of
 from rackrate.changes.base import Change, Made
 from rackrate.changes.scaling import put_back, resize_arms, resize_nodes, sizes_before
 from rackrate.errors import CampaignEnded
-from rackrate.executions.model import CampaignRecord, CampaignStep
+from rackrate.executions.campaigns import CampaignStep
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.fields import MAX_PAUSE_SECONDS
 from rackrate.resources import Resources
@@ -16,6 +16,7 @@ from rackrate.settings import LOAD, StackArm
 from rackrate.stages.take_lease import keep_lease, retake_lease
 from rackrate.times import now, seconds_between
 from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import CampaignRecord
 from rackrate_text.units import moment
 
 #: The shortest and the longest time between two questions whether a change is made. With the

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 
 from rackrate.errors import Fault, InvalidComparison
-from rackrate.executions.model import RunRecord
 from rackrate.executions.runs import NamedRuns
 from rackrate.executions.store import Store
 from rackrate.plan.faults import Faults, check_name
@@ -19,23 +18,9 @@ from rackrate.results.comparison import Recorded
 from rackrate.times import now
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
-from rackrate_contract.document import Document, Json
+from rackrate_contract.document import Json
+from rackrate_contract.executions import ComparisonOutput, RunRecord
 from rackrate_contract.results import RESULTS
-from rackrate_contract.verdicts import Difference
-
-
-class ComparisonOutput(Document):
-    """The execution's output."""
-
-    conclusion: str
-    differences: tuple[Difference, ...]
-    verdicts: tuple[str, ...]
-    """A line each."""
-    report: str
-    """A link to the page."""
-    report_valid: str
-    """How long the link holds, in words."""
-    comparison_key: str
 
 
 def compare(

@@ -6,15 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from rackrate.executions.model import (
-    CampaignOutput,
-    CampaignRecord,
-    ExecutionRecord,
-    Kind,
-    RunOutput,
-    RunRecord,
-    Status,
-)
 from rackrate.executions.store import Store
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, final_status
@@ -23,6 +14,15 @@ from rackrate.stages.rest_nodes import RESTING
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
 from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import (
+    CampaignOutput,
+    CampaignRecord,
+    ExecutionRecord,
+    Kind,
+    RunOutput,
+    RunRecord,
+    Status,
+)
 from rackrate_text.words import counted
 
 #: The longest error and cause that Step Functions takes.

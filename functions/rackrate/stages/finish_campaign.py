@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rackrate.executions.model import CampaignOutput, Status
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, campaign_status
 from rackrate.stages.finish import Finished, finish_execution
 from rackrate.verdict import campaign as verdict
 from rackrate.verdict import sweeps, wording
 from rackrate_contract.campaign import CampaignResults
+from rackrate_contract.executions import CampaignOutput, Status
 
 
 def finish_campaign(

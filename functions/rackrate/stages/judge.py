@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rackrate.changes import change_of
 from rackrate.errors import StepsLost
-from rackrate.executions.model import CampaignRecord, CampaignStep
+from rackrate.executions.campaigns import CampaignStep
 from rackrate.plan.campaign import run_id_of_step
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.looks import looks
@@ -19,6 +19,7 @@ from rackrate.times import later, now, seconds_between
 from rackrate.verdict import campaign as verdict
 from rackrate_contract.campaign import Answer, CampaignFacts, CampaignStopped
 from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import CampaignRecord
 from rackrate_contract.results import Results
 from rackrate_text.failures import grouped
 from rackrate_text.units import dollars

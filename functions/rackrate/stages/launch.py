@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rackrate.errors import AdmissionRefused, ClusterUnreachable
-from rackrate.executions.model import RunRecord
 from rackrate.executions.store import Store
 from rackrate.measure import manifests, members
 from rackrate.measure.networks import pods_path
@@ -21,7 +20,6 @@ from rackrate.measure.obstacles import (
     QUOTA_WAIT_SECONDS,
     QUOTA_WAITS,
     REFUSED_ITEMS,
-    GaveUp,
     Obstacle,
     hopeless,
     lost_arms,
@@ -50,6 +48,7 @@ from rackrate.times import now
 from rackrate.tools.base import TestBase
 from rackrate.verdict import wording
 from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import GaveUp, RunRecord
 from rackrate_contract.trials import TrialKey
 
 #: The collector starts this long before the tests can end, so that its start-up costs no time.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackrate.errors import REFUSALS
-from rackrate.executions.model import ExecutionRecord, Kind, RunRecord
 from rackrate.executions.store import Store
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import sentence_of
@@ -16,6 +15,7 @@ from rackrate.stages.judge import losses
 from rackrate.stages.teardown import STATUSES, compared
 from rackrate.verdict import wording
 from rackrate_contract.document import Document
+from rackrate_contract.executions import ExecutionRecord, Kind, RunRecord
 from rackrate_text.failures import stack_option, way_on
 from rackrate_text.printable import printable
 

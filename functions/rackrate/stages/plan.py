@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.executions.earlier import check_earlier_runs
-from rackrate.executions.model import RunRecord, Status
 from rackrate.executions.store import Store
 from rackrate.measure.counters import NAME as COUNTERS
 from rackrate.measure.counters import Counters
@@ -49,6 +48,7 @@ from rackrate.workloads.base import Volume, WorkloadTest
 from rackrate_contract.arms import Arm, BandwidthWeighting, InstanceNetwork, Node
 from rackrate_contract.document import Document, Json
 from rackrate_contract.estimates import Estimates
+from rackrate_contract.executions import RunRecord, Status
 from rackrate_contract.trials import TrialKey
 from rackrate_text.words import counted, listed
 

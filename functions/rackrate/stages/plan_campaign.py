@@ -8,9 +8,8 @@ from dataclasses import replace
 from rackrate.changes import DRAWS, SWEEPS, change_of
 from rackrate.changes.base import Value
 from rackrate.errors import Fault, InvalidCampaign, InvalidPlan
-from rackrate.executions.campaigns import Campaigns
+from rackrate.executions.campaigns import Campaigns, CampaignStep
 from rackrate.executions.earlier import check_earlier_runs
-from rackrate.executions.model import CampaignStep
 from rackrate.plan.campaign import Campaign, Uploaded, check_plans, read_campaign
 from rackrate.plan.campaign_estimate import (
     campaign_estimate,

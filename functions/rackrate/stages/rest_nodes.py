@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from rackrate.executions.model import CampaignRecord, RunRecord
 from rackrate.measure.node_groups import Sizes, describe, resize, sizes_of
 from rackrate.resources import Resources
 from rackrate.times import now, seconds_between
 from rackrate_contract.document import Document
+from rackrate_contract.executions import CampaignRecord, RunRecord
 
 #: How long one call waits for node groups that are being updated. The hourly sweep handles those
 #: that take longer.

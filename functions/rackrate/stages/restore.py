@@ -9,7 +9,6 @@ from typing import Any
 from rackrate.changes import change_of
 from rackrate.changes.scaling import put_back
 from rackrate.errors import NodesBusy
-from rackrate.executions.model import CampaignRecord, Status
 from rackrate.measure.node_groups import groups_of
 from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
@@ -21,6 +20,7 @@ from rackrate.stages.take_lease import retake_lease
 from rackrate.stages.teardown import STATUSES, ending_of, left_alone, stop
 from rackrate.times import now, seconds_between
 from rackrate_contract.document import Document
+from rackrate_contract.executions import CampaignRecord, Status
 
 #: How long a campaign waits until everything is as it was. What takes longer is left to the sweep.
 PATIENCE_SECONDS = 25 * 60

@@ -17,13 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from botocore.exceptions import ClientError
 
 from rackrate.errors import Fault, NodesBusy
-from rackrate.executions.model import CampaignRecord, Lease, RunRecord
+from rackrate.executions.leases import Lease
 from rackrate.executions.store import Store
 from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
 from rackrate.stages.teardown import ending_of
 from rackrate.times import later, now, seconds_between
 from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import CampaignRecord, RunRecord
 from rackrate_text.units import duration, moment
 from rackrate_text.words import listed
 

@@ -12,7 +12,6 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from rackrate.errors import ClusterUnreachable, RackrateError, translated
-from rackrate.executions.model import Kind, RunRecord, Status
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespaces
 from rackrate.measure.obstacles import absence
@@ -24,6 +23,7 @@ from rackrate.stages.finish import Ended, record_end
 from rackrate.stages.rest_nodes import Rested, rest_unneeded
 from rackrate.times import now, seconds_between
 from rackrate_contract.document import Document
+from rackrate_contract.executions import Kind, RunRecord, Status
 
 logger = Logger(child=True)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rackrate_cli.kinds import CAMPAIGN, RUN
 
 from rackrate.plan.model import Plan
 from rackrate_contract.campaign import CampaignResults
 from rackrate_contract.comparison import Comparison
+from rackrate_contract.executions import CampaignRecord, RunRecord
 from rackrate_contract.results import Results
 from tests.templates.cloudformation import ROOT
 from tests.unit.report import samples
@@ -68,6 +71,22 @@ def test_writers_may_not_leave_out_or_add_a_field():
     del document["marks"]
     with pytest.raises(ValueError, match="marks"):
         Results.from_json(document)
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "derived"),
+    [
+        (RUN.record, RunRecord, {"stopped_after": "stopped", "missing_nodes": "missing_since"}),
+        (
+            CAMPAIGN.record,
+            CampaignRecord,
+            {"stopped_after": "stopped", "must_put_back": "changed"},
+        ),
+    ],
+)
+def test_the_command_reads_of_a_record_what_the_stack_writes(read, written, derived):
+    names = {derived.get(field.name, field.name) for field in dataclasses.fields(read)}
+    assert names <= written.model_fields.keys()
 
 
 @pytest.mark.parametrize("path", sorted(CONTRACT.glob("*.py")), ids=lambda path: path.stem)

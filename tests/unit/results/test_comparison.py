@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackrate.errors import InvalidComparison
-from rackrate.executions.model import RunRecord
 from rackrate.measure.trials import RawValues
 from rackrate.report.page import render_page
 from rackrate.results.build import RunTimes
@@ -21,6 +20,7 @@ from rackrate.results.comparison import (
     read_request,
 )
 from rackrate_contract.comparison import Compared
+from rackrate_contract.executions import RunRecord
 from rackrate_contract.trials import Mark
 from rackrate_contract.verdicts import Difference
 from tests.unit.verdict.test_analysis import FAST, RTT, TCP, VALUES, evidence

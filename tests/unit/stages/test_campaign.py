@@ -16,7 +16,7 @@ from rackrate.errors import (
     NodesUnavailable,
     StepsLost,
 )
-from rackrate.executions.model import Lease
+from rackrate.executions.leases import Lease
 from rackrate.results.build import RunFailure
 from rackrate.stages.change import change
 from rackrate.stages.finish import finish

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rackrate.executions.model import CampaignStep
+from rackrate.executions.campaigns import CampaignStep
 from rackrate.results.build import RunFailure
 from rackrate.stages.finish import finish
 from rackrate.stages.notify import Post, notify

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackrate.errors import NodesBusy
-from rackrate.executions.model import Lease
+from rackrate.executions.leases import Lease
 from rackrate.results.build import RunFailure
 from rackrate.stages import take_lease as leasing
 from rackrate.stages.await_servers import await_servers

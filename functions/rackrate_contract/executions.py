@@ -1,41 +1,28 @@
-"""What is stored of executions in the table, and their outputs: the types of runs and campaigns.
+"""The records of executions in the table, and their outputs.
 
-Pure types. A record is read from an item that an older or a later rackrate wrote, too: unknown
+A record is read from an item that an older or a later rackrate wrote, too: unknown
 attributes are ignored, and missing ones have their defaults.
 """
 
 from __future__ import annotations
 
 import datetime
-from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator
 
-from rackrate.measure.obstacles import GaveUp
-from rackrate.times import seconds_between
-from rackrate_contract.campaign import CampaignKind, CampaignStopped, Step
-from rackrate_contract.campaign import CampaignStatus as Status
+from rackrate_contract.campaign import CampaignKind, CampaignStatus, CampaignStopped
 from rackrate_contract.document import Document, Json
 from rackrate_contract.results import Replacement, Stopped
-
-__all__ = [
-    "CampaignOutput",
-    "CampaignRecord",
-    "CampaignStep",
-    "ChangeTimes",
-    "ExecutionRecord",
-    "Kind",
-    "Lease",
-    "RunOutput",
-    "RunRecord",
-    "Series",
-    "Status",
-    "Time",
-]
+from rackrate_contract.verdicts import Difference
 
 #: The kinds of executions. Either can hold a lease.
 Kind = Literal["run", "campaign"]
+Status = CampaignStatus
+#: The error that a run ends with if an obstacle stays.
+ObstacleError = Literal[
+    "AccessLost", "NodesUnavailable", "ServersNotReady", "AdmissionRefused", "TrialsLost"
+]
 
 
 def _time(text: str) -> str:
@@ -63,7 +50,8 @@ class ExecutionRecord(Document):
     updated_at: str | None = None
     finished_at: Time | None = None
     seconds: float | None = None
-    """How long it took, as `seconds_until` counts it."""
+    """How long it took: a run from the time its servers were ready, a campaign from the time it
+    held its nodes."""
     execution_arn: str = ""
     phase: str = ""
     """What it is doing, in words."""
@@ -89,9 +77,14 @@ class ExecutionRecord(Document):
         """Whether its end has not been recorded yet."""
         return self.status == "running"
 
-    @abstractmethod
-    def seconds_until(self, time: str) -> float:
-        """How long it has taken at a time."""
+
+class GaveUp(Document):
+    """Why a run measures no more although it has not measured what it planned."""
+
+    error: ObstacleError
+    """The name of the error that it ends with."""
+    message: str
+    """The same in a sentence."""
 
 
 class RunRecord(ExecutionRecord):
@@ -138,10 +131,6 @@ class RunRecord(ExecutionRecord):
     continued_at: tuple[str, ...] = ()
     """When it went on after its end."""
 
-    def seconds_until(self, time: str) -> float:
-        """From the time its servers were ready."""
-        return max(0.0, seconds_between(self.started_at, time) - (self.waited_seconds or 0.0))
-
 
 class CampaignRecord(ExecutionRecord):
     """A campaign's item in the table."""
@@ -172,34 +161,6 @@ class CampaignRecord(ExecutionRecord):
     def goes_on(self) -> bool:
         """Whether it may still change something: it has not begun to put things back."""
         return self.is_running and self.restoring_since is None
-
-    def seconds_until(self, time: str) -> float:
-        """From the time it held its nodes."""
-        return seconds_between(self.leased_at or self.started_at, time)
-
-
-class CampaignStep(Step):
-    """A step's item in the table. Its status is `changing` or `running` before its run's."""
-
-    begins_at: str | None = None
-    """The end of the pause before it; null without one."""
-    change_started_at: str | None = None
-    progress: Json = {}  # noqa: RUF012 (pydantic copies it)
-    """What the change needs to go on."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its outcome is not recorded yet."""
-        return self.status in ("changing", "running")
-
-    @property
-    def has_result(self) -> bool:
-        """Whether its run ended well, so that the answers may use it."""
-        return self.status in ("succeeded", "degraded")
-
-    def as_result(self) -> Step:
-        """The step as in campaign.json."""
-        return Step.from_fields(self)
 
 
 class RunOutput(Document):
@@ -233,34 +194,15 @@ class CampaignOutput(Document):
     """Where the campaign's objects are."""
 
 
-class Series(Document):
-    """The runs of a series of draws."""
+class ComparisonOutput(Document):
+    """The execution's output, which people read in the console."""
 
-    run_ids: tuple[str, ...] = ()
-    """The newest last."""
-
-
-class ChangeTimes(Document):
-    """How long the changes of a kind took."""
-
-    seconds: tuple[float, ...] = ()
-    """The newest last."""
-
-
-class Lease(Document):
-    """A lease on the nodes of one of the stack's arms."""
-
-    run_id: str
-    """The run that holds the nodes, or the campaign that holds them for its runs."""
-    kind: Kind | None = None
-    """Which of the two it is, as both may have one id; null in a lease of an older rackrate."""
-    taken_at: str
-    """ISO 8601, UTC; so are the other times."""
-    expected_end: Time
-    """When the run is expected to end."""
-    expires_at: Time
-    """When another run may take the nodes if nobody knows what became of this one."""
-
-    def is_of(self, kind: Kind | None, holder: str) -> bool:
-        """Whether the run or the campaign holds it. Without a kind, whoever has the id does."""
-        return self.run_id == holder and self.kind in (kind, None)
+    conclusion: str
+    differences: tuple[Difference, ...]
+    verdicts: tuple[str, ...]
+    """A line each."""
+    report: str
+    """A link to the page."""
+    report_valid: str
+    """How long the link holds, in words."""
+    comparison_key: str
