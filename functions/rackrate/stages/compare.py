@@ -172,5 +172,5 @@ def _read(field: str, run: RunRecord, store: Store, notes: list[str]) -> Recorde
         )
     if run.status != "succeeded":
         notes.append(f"The run {run.id} ended {run.status}.")
-    analysis = store.runs.find_document(run.id, "analysis.json", Analysis)
-    return Recorded(run, evidence, () if analysis is None else analysis.marks)
+    analysis = store.runs.find_text(run.id, "analysis.json")
+    return Recorded(run, evidence, () if analysis is None else Analysis.read(analysis).marks)

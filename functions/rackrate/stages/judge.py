@@ -335,7 +335,7 @@ def results_of(
         earlier = resources.store.campaigns.series(record.series)
         run_ids = [*(each for each in earlier if each not in run_ids), *run_ids]
     found = (resources.store.runs.find_text(run_id, "results.json") for run_id in run_ids)
-    return [Results.from_json(text) for text in found if text is not None]
+    return [Results.read(text) for text in found if text is not None]
 
 
 def _phase(stopped: CampaignStopped) -> str:

@@ -822,6 +822,18 @@ class TestSeries:
             f"night-{n}-01" for n in range(1, 6)
         )
 
+    def test_a_draw_whose_results_another_version_wrote_counts(self, resources):
+        results = results_of_run("before").to_json() | {"more": 1}
+        del results["counters"]
+        resources.store.objects.put_json("runs/before/results.json", results)
+        resources.store.campaigns.add_to_series("nightly", "before")
+        night = Machine(resources, "night").begin(draws(1, series="nightly"))
+        night.step(1.9)
+        assert night.judge().enough
+        night.end()
+        (answer,) = night.results.answers
+        assert len(answer.draws) == 2
+
     def test_a_repeated_call_adds_a_draw_once(self, campaigns):
         for _ in range(2):
             campaigns.add_to_series("nightly", "run-1")

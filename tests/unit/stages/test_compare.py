@@ -195,6 +195,13 @@ def test_results_of_another_version_are_refused(two):
     )
 
 
+def test_a_run_whose_analysis_another_version_wrote_is_compared(two):
+    written = analysis(marks=()).to_json() | {"more": 1}
+    del written["regression_differences"]
+    two.objects.put_json("runs/run-1/analysis.json", written)
+    assert do(two).conclusion
+
+
 def test_a_run_without_a_measured_trial_is_refused(two, store):
     keep(store, "run-3", values={key: [None] * 6 for key in VALUES}, status="failed")
     assert "compare.run: the run 'run-3' has no measured trials" in refusal(two, run="run-3")
