@@ -14,8 +14,8 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rackrate_cli.errors import Refusal
 from rackrate_cli.options import SetOption, assigned
+from rackrate_cli.reading.stack import session_of_environment
 from rackrate_cli.sentences import one_sentence
-from rackrate_cli.stack import session_of_environment
 from rich.console import Console
 from rich.table import Table
 

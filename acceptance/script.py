@@ -15,7 +15,7 @@ from typing import Any
 
 from botocore.config import Config
 from rackrate_cli.errors import Refusal
-from rackrate_cli.stack import describe, session_of_environment
+from rackrate_cli.reading.stack import describe, session_of_environment
 
 from acceptance.recording import VARIABLE, Recorder
 

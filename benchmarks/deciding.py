@@ -38,8 +38,8 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.items import block_items, planned_trials
 from rackrate.resources import Resources
 from rackrate.settings import NODE_GROUP_LABEL, Settings, StackArm
-from rackrate.stages.collect import Drafts
-from rackrate.stages.plan import plan as plan_run
+from rackrate.stages.run.collect import Drafts
+from rackrate.stages.run.plan import plan as plan_run
 from rackrate.tools.base import Interval, Measurement, TestBase
 from rackrate_contract.selectors import Selector
 
@@ -431,7 +431,7 @@ def _stored(trial: Trial, samples_key: str) -> Trial:
 
 def work() -> Json:
     """Analyze the served run. Returns the time and memory that it took."""
-    from rackrate.stages.analyze import analyze
+    from rackrate.stages.run.analyze import analyze
 
     resources = Resources()
     resources.store = Store(TABLE, BUCKET)

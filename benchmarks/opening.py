@@ -52,7 +52,7 @@ SHOWN = "all laid out, drawn"
 def work() -> dict[str, float]:
     """Analyze and report the served run. Returns the cost of the report."""
     from rackrate.report.page import render_page
-    from rackrate.stages import analyze, report
+    from rackrate.stages.run import analyze, report
 
     resources = Resources()
     resources.store = Store(deciding.TABLE, deciding.BUCKET)

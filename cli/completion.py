@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .run_ids import LATEST
+from .reading.run_ids import LATEST
 
 
 def complete_run(incomplete: str) -> list[str]:

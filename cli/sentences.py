@@ -15,10 +15,10 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from .errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNKNOWN, explain
-from .failures import RunFailure
-from .files import write
-from .junit import junit_xml
-from .output import Output, complain, discard
+from .printing.failures import RunFailure
+from .printing.junit import junit_xml
+from .printing.output import Output, complain, discard
+from .reading.files import write
 
 
 def _without_types(params: list[Any]) -> list[Any]:

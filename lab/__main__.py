@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 from rackrate_cli.errors import Refusal
 from rackrate_cli.options import SetOption, assigned
-from rackrate_cli.plan import read_plan
+from rackrate_cli.reading.plan import read_plan
 from rackrate_cli.sentences import Command, Group
 from rich.console import Console
 from rich.table import Table

@@ -13,15 +13,15 @@ from rich.text import Text
 
 from rackrate_text.words import counted, listed
 
-from ..baselines import LEAST_RUNS, MOST_RUNS, Baseline, checked_name, what_a_gate_needs
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, Refusal
-from ..kinds import RUN
-from ..output import JsonOption, Output, StackOption
-from ..run_ids import find_measured_run
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.verdict import run_table
+from ..reading.baselines import LEAST_RUNS, MOST_RUNS, Baseline, checked_name, what_a_gate_needs
+from ..reading.kinds import RUN
+from ..reading.run_ids import find_measured_run
+from ..reading.stack import Stack
 from ..sentences import Command, Group, one_sentence
-from ..stack import Stack
-from ..verdict import run_table
 
 app = typer.Typer(
     cls=Group,

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .. import files
-from ..answers import campaign_table
-from ..campaign_input import Options, as_text, check_about_arms, check_requirements, read_campaign
-from ..campaign_outcome import (
+from ..completion import complete_campaign
+from ..errors import EXIT_FAILED
+from ..following.campaign_outcome import (
     FollowedCampaign,
     conclude_campaign,
     files_of,
@@ -18,20 +17,28 @@ from ..campaign_outcome import (
     print_campaign,
     require_answers,
 )
-from ..campaigns import Campaign, describe_campaign
-from ..completion import complete_campaign
-from ..errors import EXIT_FAILED
-from ..failures import explain_end
-from ..kinds import CAMPAIGN
+from ..following.outcome import Wanted, check, complain_of_unmet, record_of, watch_to_the_end
+from ..following.watch import Interruption
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
-from ..outcome import Wanted, check, complain_of_unmet, record_of, watch_to_the_end
-from ..output import JsonOption, Output, StackOption
-from ..records import GOOD
-from ..requirements import Requirement, parse_requirements
-from ..run_ids import checked_id, find_finished, find_record, new_id
+from ..printing.answers import campaign_table
+from ..printing.failures import explain_end
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.progress import describe_campaign
+from ..reading import files
+from ..reading.campaign_input import (
+    Options,
+    as_text,
+    check_about_arms,
+    check_requirements,
+    read_campaign,
+)
+from ..reading.campaigns import Campaign
+from ..reading.kinds import CAMPAIGN
+from ..reading.records import GOOD
+from ..reading.requirements import Requirement, parse_requirements
+from ..reading.run_ids import checked_id, find_finished, find_record, new_id
+from ..reading.stack import Outcome, Stack
 from ..sentences import Command, Group, one_sentence
-from ..stack import Stack
-from ..watch import Interruption, Outcome
 
 app = typer.Typer(
     cls=Group,

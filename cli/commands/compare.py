@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .. import files
-from ..comparison import print_differences
 from ..completion import complete_run
-from ..documents import document_of, read_comparison
 from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
-from ..failures import human
-from ..kinds import RUN
-from ..named_runs import NamedRuns, find_named_runs
+from ..following.outcome import check, complain_of_unmet, fetch_raw
+from ..following.watch import FIRST_POLL_SECONDS, POLL_SECONDS, Interruption
 from ..options import OutOption, RequireOption, VerboseOption
-from ..outcome import check, complain_of_unmet, fetch_raw
-from ..output import JsonOption, Output, StackOption
-from ..progress import display_for
-from ..requirements import Requirement, check_number_of_runs, parse_requirements
-from ..run_ids import new_id
+from ..printing.comparison import print_differences
+from ..printing.failures import human
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.progress import display_for
+from ..printing.verdict import print_results
+from ..reading import files
+from ..reading.documents import document_of, read_comparison
+from ..reading.kinds import RUN
+from ..reading.named_runs import NamedRuns, find_named_runs
+from ..reading.requirements import Requirement, check_number_of_runs, parse_requirements
+from ..reading.run_ids import new_id
+from ..reading.stack import Execution, Stack
 from ..sentences import one_sentence
-from ..stack import Execution, Stack
-from ..verdict import print_results
-from ..watch import FIRST_POLL_SECONDS, POLL_SECONDS, Interruption
 
 if TYPE_CHECKING:
     from rackrate_contract.comparison import Compared

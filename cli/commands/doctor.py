@@ -16,9 +16,9 @@ from rich.text import Text
 from ..diagnosis import access, addons, cluster, instances, parts, quotas, runs
 from ..diagnosis.check import Check, failed, look
 from ..errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
-from ..output import JsonOption, Output, StackOption
+from ..printing.output import JsonOption, Output, StackOption
+from ..reading.stack import Stack, client_of, session_of_environment
 from ..sentences import one_sentence
-from ..stack import Stack, client_of, session_of_environment
 
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red", "unknown": "dim"}
 

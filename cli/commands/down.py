@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ..deployment import DEFAULT_STACK, Deployment, command
+from ..deploying.deployment import DEFAULT_STACK, Deployment, command
+from ..deploying.leftovers import Leftover, find, remove
+from ..deploying.release import Artifacts
 from ..errors import EXIT_INTERRUPTED, Refusal, explain
-from ..leftovers import Leftover, find, remove
 from ..options import YesOption, confirm
-from ..output import JsonOption, Output, StackOption
-from ..progress import display_for
-from ..release import Artifacts
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.progress import display_for
+from ..reading.stack import client_of, session_of_environment
 from ..sentences import one_sentence
-from ..stack import client_of, session_of_environment
 
 
 @one_sentence

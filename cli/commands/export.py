@@ -10,18 +10,18 @@ from typing import Annotated
 
 import typer
 
-from .. import files
-from ..documents import read_results
 from ..errors import Refusal
-from ..failures import RunFailure, human
-from ..junit import junit_xml
-from ..markdown import markdown
-from ..output import JsonOption, Output, StackOption
-from ..records import GOOD
-from ..run_ids import find_measured_run
-from ..runs import Run
+from ..printing.failures import RunFailure, human
+from ..printing.junit import junit_xml
+from ..printing.markdown import markdown
+from ..printing.output import JsonOption, Output, StackOption
+from ..reading import files
+from ..reading.documents import read_results
+from ..reading.records import GOOD
+from ..reading.run_ids import find_measured_run
+from ..reading.runs import Run
+from ..reading.stack import Stack
 from ..sentences import one_sentence
-from ..stack import Stack
 
 
 class Format(StrEnum):

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ..kinds import RUN
-from ..output import JsonOption, Output, StackOption
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.verdict import OF_CAMPAIGN, run_table
+from ..reading.kinds import RUN
+from ..reading.stack import Stack
 from ..sentences import one_sentence
-from ..stack import Stack
-from ..verdict import OF_CAMPAIGN, run_table
 
 
 class Status(StrEnum):

@@ -10,16 +10,16 @@ from typing import Annotated
 
 import typer
 
-from .. import files
-from ..campaign_outcome import files_of
 from ..completion import complete_run
 from ..errors import Refusal
-from ..kinds import CAMPAIGN, RUN
+from ..following.campaign_outcome import files_of
 from ..options import OutOption
-from ..output import JsonOption, Output, StackOption
-from ..run_ids import LATEST, find_finished
+from ..printing.output import JsonOption, Output, StackOption
+from ..reading import files
+from ..reading.kinds import CAMPAIGN, RUN
+from ..reading.run_ids import LATEST, find_finished
+from ..reading.stack import Stack
 from ..sentences import one_sentence
-from ..stack import Stack
 
 _LOOKED_AT = 100
 """How many of the newest runs are looked at for one with a page."""

@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import files
 from ..completion import complete_run
-from ..documents import document_of
 from ..errors import Refusal
-from ..kinds import RUN
+from ..following.outcome import Wanted
 from ..options import OutOption, PlanOption, SeedOption
-from ..outcome import Wanted
-from ..output import JsonOption, Output, StackOption
-from ..plan import read_plan
-from ..run_ids import find_record, new_run_id
+from ..printing.output import JsonOption, Output, StackOption
+from ..reading import files
+from ..reading.documents import document_of
+from ..reading.kinds import RUN
+from ..reading.plan import read_plan
+from ..reading.run_ids import find_record, new_run_id
+from ..reading.stack import Stack
 from ..sentences import one_sentence
-from ..stack import Stack
 from .run import start
 
 

@@ -8,20 +8,20 @@ from typing import Annotated
 
 import typer
 
-from .. import files, kinds
-from ..campaign_input import check_about_arms
 from ..completion import complete_run
-from ..documents import read_results
 from ..errors import Refusal
-from ..named_runs import find_named_runs
+from ..following.outcome import Wanted
 from ..options import OutOption, RequireOption, VerboseOption
-from ..outcome import Wanted
-from ..output import JsonOption, Output, StackOption
-from ..plan import CAMPAIGN, Json, as_input
-from ..requirements import parse_requirements
-from ..run_ids import checked_id, new_id
+from ..printing.output import JsonOption, Output, StackOption
+from ..reading import files, kinds
+from ..reading.campaign_input import check_about_arms
+from ..reading.documents import read_results
+from ..reading.named_runs import find_named_runs
+from ..reading.plan import CAMPAIGN, Json, as_input
+from ..reading.requirements import parse_requirements
+from ..reading.run_ids import checked_id, new_id
+from ..reading.stack import Stack
 from ..sentences import one_sentence
-from ..stack import Stack
 from .campaign import run_to_the_end
 
 MOST_RUNS = 60

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from .. import files
 from ..errors import EXIT_USAGE, Refusal
 from ..options import RunArgument
-from ..output import JsonOption, Output, StackOption
-from ..run_ids import find_measured_run
+from ..printing.output import JsonOption, Output, StackOption
+from ..reading import files
+from ..reading.run_ids import find_measured_run
+from ..reading.stack import Stack
 from ..sentences import one_sentence
-from ..stack import Stack
 
 # The maximum of a version 4 signature (Amazon S3 user guide, presigned URLs).
 _MOST_HOURS = 7 * 24

@@ -11,10 +11,10 @@ import typer
 
 from rackrate_text.failures import NODES_CHANGED
 
-from .. import files
 from ..completion import complete_run
 from ..errors import Refusal
-from ..kinds import RUN
+from ..following.outcome import Wanted, check_when_planned, conclude
+from ..following.watch import FollowedRun, Interruption, Watch
 from ..options import (
     JunitOption,
     OutOption,
@@ -24,16 +24,16 @@ from ..options import (
     VerboseOption,
     check_junit,
 )
-from ..outcome import Wanted, check_when_planned, conclude
-from ..output import JsonOption, Output, StackOption
-from ..plan import read_plan
-from ..progress import display_for
-from ..requirements import check_plan, parse_requirements
-from ..run_ids import checked_id, find_run_to_continue, new_run_id
-from ..runs import Run
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.progress import display_for
+from ..reading import files
+from ..reading.kinds import RUN
+from ..reading.plan import read_plan
+from ..reading.requirements import check_plan, parse_requirements
+from ..reading.run_ids import checked_id, find_run_to_continue, new_run_id
+from ..reading.runs import Run
+from ..reading.stack import Outcome, Stack
 from ..sentences import one_sentence
-from ..stack import Stack
-from ..watch import FollowedRun, Interruption, Outcome, Watch
 
 
 @one_sentence

@@ -7,10 +7,7 @@ import typer
 from rackrate_text.units import took
 
 from ..errors import EXIT_FAILED
-from ..failures import explain_end
-from ..kinds import RUN
-from ..options import RequireOption, RunArgument, VerboseOption
-from ..outcome import (
+from ..following.outcome import (
     check,
     complain_of_unmet,
     files_of,
@@ -18,14 +15,17 @@ from ..outcome import (
     record_of,
     require_results,
 )
-from ..output import JsonOption, Output, StackOption
-from ..progress import describe
-from ..records import GOOD
-from ..requirements import parse_requirements
-from ..run_ids import find_finished, find_record
-from ..runs import Run
+from ..options import RequireOption, RunArgument, VerboseOption
+from ..printing.failures import explain_end
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.progress import describe
+from ..reading.kinds import RUN
+from ..reading.records import GOOD
+from ..reading.requirements import parse_requirements
+from ..reading.run_ids import find_finished, find_record
+from ..reading.runs import Run
+from ..reading.stack import Stack
 from ..sentences import one_sentence
-from ..stack import Stack
 
 
 @one_sentence

@@ -10,15 +10,15 @@ import typer
 
 from rackrate_text.words import counted
 
-from ..change_sets import UNCERTAIN, listed
-from ..deployment import DEFAULT_STACK, Deployment, command
+from ..deploying.change_sets import UNCERTAIN, listed
+from ..deploying.deployment import DEFAULT_STACK, Deployment, command
+from ..deploying.release import Artifacts, download
 from ..errors import EXIT_INTERRUPTED, Refusal
 from ..options import SetOption, YesOption, assigned, confirm
-from ..output import JsonOption, Output, StackOption
-from ..progress import display_for
-from ..release import Artifacts, download
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.progress import display_for
+from ..reading.stack import session_of_environment
 from ..sentences import one_sentence
-from ..stack import session_of_environment
 
 _READY = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 #: The statuses of a stack that CloudFormation can update.

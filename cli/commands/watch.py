@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from .. import files
-from ..kinds import RUN
+from ..following.outcome import Wanted, check_when_planned, conclude, watch_to_the_end
+from ..following.watch import FollowedRun, Interruption, Watch
 from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
-from ..outcome import Wanted, check_when_planned, conclude, watch_to_the_end
-from ..output import JsonOption, Output, StackOption
-from ..progress import display_for
-from ..requirements import parse_requirements
-from ..runs import Run
+from ..printing.output import JsonOption, Output, StackOption
+from ..printing.progress import display_for
+from ..reading import files
+from ..reading.kinds import RUN
+from ..reading.requirements import parse_requirements
+from ..reading.runs import Run
+from ..reading.stack import Outcome, Stack
 from ..sentences import one_sentence
-from ..stack import Stack
-from ..watch import FollowedRun, Interruption, Outcome, Watch
 
 
 @one_sentence

@@ -8,14 +8,14 @@ from typing import Any, Self
 
 import typer
 
-from ..failures import human
-from ..kinds import RUN
-from ..output import Output
-from ..progress import Display, Late, Left, display_for
-from ..run_ids import new_id
-from ..runs import Run
-from ..stack import Stack
-from ..watch import FollowedRun, Interruption, Outcome, Watch
+from ..following.watch import FollowedRun, Interruption, Watch
+from ..printing.failures import human
+from ..printing.output import Output
+from ..printing.progress import Display, Late, Left, display_for
+from ..reading.kinds import RUN
+from ..reading.run_ids import new_id
+from ..reading.runs import Run
+from ..reading.stack import Outcome, Stack
 from .check import Check
 
 _NAME = "cluster access"

@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ..errors import error_code
-from ..stack import Stack
+from ..reading.stack import Stack
 from .check import Check, told
 
 ADDONS = ("vpc-cni", "kube-proxy", "coredns")

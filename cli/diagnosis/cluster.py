@@ -15,7 +15,7 @@ from rackrate_text.launches import failed_launch
 from rackrate_text.quotas import divided
 
 from ..errors import error_code
-from ..stack import Stack
+from ..reading.stack import Stack
 from .check import Check, told
 
 _KUBECTL_SECONDS = 15

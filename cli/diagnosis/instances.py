@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..stack import Stack
+from ..reading.stack import Stack
 from .check import Check, told
 
 _NAME = "instance type"

@@ -9,10 +9,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ..errors import error_code
-from ..kinds import RUN
-from ..records import GOOD
-from ..runs import Run
-from ..stack import Stack
+from ..reading.kinds import RUN
+from ..reading.records import GOOD
+from ..reading.runs import Run
+from ..reading.stack import Stack
 from .check import Check, told
 
 _RESTORE = "deploy the stack again with `sam build && sam deploy`"

@@ -19,7 +19,7 @@ from rackrate_text.quotas import (
 )
 
 from ..errors import error_code
-from ..stack import Stack
+from ..reading.stack import Stack
 from .check import Check, told
 
 SPREAD_LIMIT = 7

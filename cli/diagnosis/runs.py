@@ -8,10 +8,10 @@ from typing import Any
 
 from rackrate_text.words import counted
 
-from ..kinds import RUN
-from ..runs import Run
-from ..stack import Stack
-from ..watch import seconds_since
+from ..following.watch import seconds_since
+from ..reading.kinds import RUN
+from ..reading.runs import Run
+from ..reading.stack import Stack
 from .check import Check, told
 
 LOOKED_AT = 20

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_verdicts, resources
 from rackrate.errors import translated
-from rackrate.stages.analyze import analyze
+from rackrate.stages.run.analyze import analyze
 from rackrate_contract.document import Json
 
 

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.await_servers import await_servers
+from rackrate.stages.run.await_servers import await_servers
 from rackrate_contract.document import Json
 
 

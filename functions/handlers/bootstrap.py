@@ -14,7 +14,13 @@ from rackrate.errors import AccessLost, ClusterUnreachable
 from rackrate.measure.cluster import Cluster
 from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import Answer, serve
-from rackrate.stages.bootstrap import HEAL_SECONDS, RESERVE_SECONDS, Tenant, heal, serve_request
+from rackrate.stages.stack.bootstrap import (
+    HEAL_SECONDS,
+    RESERVE_SECONDS,
+    Tenant,
+    heal,
+    serve_request,
+)
 
 
 def _connect() -> Cluster | None:

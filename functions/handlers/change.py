@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.change import change
+from rackrate.stages.campaign.change import change
 from rackrate_contract.document import Json
 
 

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.check_links import check_links
+from rackrate.stages.run.check_links import check_links
 from rackrate_contract.document import Json
 
 

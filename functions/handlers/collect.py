@@ -8,7 +8,7 @@ from handlers.context import logger, put_metrics, resources
 from rackrate.errors import translated
 from rackrate.plan.items import BlockItem, item_from_json
 from rackrate.results.build import RunFailure
-from rackrate.stages.collect import READ_SECONDS, collect, give_up
+from rackrate.stages.run.collect import READ_SECONDS, collect, give_up
 from rackrate_contract.document import Json
 
 #: The part of the function's time that is reserved for reading and storing after the watch: for the

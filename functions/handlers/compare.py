@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.compare import compare
+from rackrate.stages.run.compare import compare
 from rackrate_contract.document import Json
 
 

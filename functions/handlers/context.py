@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from rackrate.resources import Resources
-from rackrate.stages.finish import Ended
+from rackrate.stages.run.finish import Ended
 from rackrate_contract.verdicts import Verdict
 
 if TYPE_CHECKING:  # few functions need what these import

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.deploy import deploy
+from rackrate.stages.run.deploy import deploy
 from rackrate_contract.document import Json
 
 

@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger
 from rackrate import aws
 from rackrate.stack.custom_resource import serve
-from rackrate.stages.empty_bucket import serve_request
+from rackrate.stages.stack.empty_bucket import serve_request
 
 #: The part of the function's time that is reserved for the last deletion and the answer.
 _RESERVE_SECONDS = 40

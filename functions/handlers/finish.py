@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_ends, resources
 from rackrate.errors import translated
-from rackrate.stages.finish import end_or_go_on, finish, first_failure
+from rackrate.stages.run.finish import end_or_go_on, finish, first_failure
 from rackrate_contract.document import Json
 
 

@@ -6,8 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_ends, resources
 from rackrate.errors import translated
-from rackrate.stages.finish import first_failure
-from rackrate.stages.finish_campaign import finish_campaign
+from rackrate.stages.campaign.finish_campaign import finish_campaign
+from rackrate.stages.run.finish import first_failure
 from rackrate_contract.document import Json
 
 

@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, resources
 from rackrate.errors import translated
 from rackrate.plan.items import item_from_json
-from rackrate.stages.launch import launch
+from rackrate.stages.run.launch import launch
 from rackrate_contract.document import Json
 
 

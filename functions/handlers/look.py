@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.look import look
+from rackrate.stages.run.look import look
 from rackrate_contract.document import Json
 
 

@@ -10,7 +10,7 @@ from handlers.context import logger
 from rackrate import aws
 from rackrate.errors import translated
 from rackrate.executions.store import Store
-from rackrate.stages.notify import Post, notify
+from rackrate.stages.execution.notify import Post, notify
 from rackrate_contract.document import Json
 
 

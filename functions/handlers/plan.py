@@ -6,8 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.plan import plan
-from rackrate.stages.run_on_create import patience_of
+from rackrate.stages.run.plan import plan
+from rackrate.stages.stack.run_on_create import patience_of
 from rackrate_contract.document import Json
 
 

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.plan_campaign import plan_campaign
+from rackrate.stages.campaign.plan_campaign import plan_campaign
 from rackrate_contract.document import Json
 
 

@@ -11,7 +11,7 @@ from handlers.context import logger, resources
 from rackrate import aws
 from rackrate.stack.custom_resource import serve
 from rackrate.stack.patience import Patience
-from rackrate.stages.preflight import serve_request
+from rackrate.stages.stack.preflight import serve_request
 
 # Without the plan the deployment goes on, so a missing route must not cost the function's minute.
 _3_SECONDS = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 1})

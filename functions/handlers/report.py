@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, resources
 from rackrate.errors import translated
 from rackrate.results.build import RunFailure
-from rackrate.stages.report import report
+from rackrate.stages.run.report import report
 from rackrate_contract.document import Json
 
 

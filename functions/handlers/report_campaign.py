@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, put_answers, resources
 from rackrate.errors import translated
 from rackrate.results.build import RunFailure
-from rackrate.stages.report_campaign import report_campaign
+from rackrate.stages.campaign.report_campaign import report_campaign
 from rackrate_contract.document import Json
 
 

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.rest_nodes import rest_nodes
+from rackrate.stages.execution.rest_nodes import rest_nodes
 from rackrate_contract.document import Json
 
 

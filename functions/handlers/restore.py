@@ -10,8 +10,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, put_ends, resources
 from rackrate.errors import translated
 from rackrate.stack.custom_resource import Answer, serve
-from rackrate.stages.restore import restore, restore_stopped, sweep_campaigns
-from rackrate.stages.teardown import stop_all
+from rackrate.stages.campaign.restore import restore, restore_stopped, sweep_campaigns
+from rackrate.stages.run.teardown import stop_all
 from rackrate_contract.document import Json
 
 #: The part of the function's time that is reserved for recording how it went.

@@ -12,7 +12,7 @@ from rackrate import aws
 from rackrate.errors import translated
 from rackrate.executions.store import Store
 from rackrate.stack.custom_resource import serve
-from rackrate.stages.run_on_create import (
+from rackrate.stages.stack.run_on_create import (
     Runner,
     answer_ended,
     answer_unreported,

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.take_lease import take_campaign_lease, take_lease
+from rackrate.stages.execution.take_lease import take_campaign_lease, take_lease
 from rackrate_contract.document import Json
 
 

@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, put_ends, put_metrics, resources
 from rackrate.errors import translated
 from rackrate.stack.custom_resource import Answer, serve
-from rackrate.stages.teardown import (
+from rackrate.stages.run.teardown import (
     stop_all,
     sweep,
     teardown_of_execution,

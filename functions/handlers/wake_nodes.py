@@ -6,8 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, resources
 from rackrate.errors import translated
-from rackrate.stages.run_on_create import patience_of
-from rackrate.stages.wake_nodes import wake_nodes
+from rackrate.stages.execution.wake_nodes import wake_nodes
+from rackrate.stages.stack.run_on_create import patience_of
 from rackrate_contract.document import Json
 
 

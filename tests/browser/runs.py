@@ -20,8 +20,8 @@ from rackrate.plan.planned_run import PlannedRun
 from rackrate.report.page import render_page
 from rackrate.results.build import RunFailure, RunTimes, build_results, final_status
 from rackrate.results.comparison import Recorded, build_comparison
-from rackrate.stages.collect import Drafts
-from rackrate.stages.plan import plan as plan_run
+from rackrate.stages.run.collect import Drafts
+from rackrate.stages.run.plan import plan as plan_run
 from rackrate.tools.base import Interval, Measurement, TestBase
 from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence

@@ -25,7 +25,7 @@ from botocore.exceptions import (
     UnauthorizedSSOTokenError,
 )
 from rackrate_cli.errors import explain
-from rackrate_cli.watch import Interruption
+from rackrate_cli.following.watch import Interruption
 from typer.testing import Result
 
 from tests.waiting import HUNG_SECONDS
@@ -244,7 +244,7 @@ def test_an_upload_that_fails_is_explained_by_its_call() -> None:
 def test_a_fault_of_the_command_itself_is_no_failed_requirement_and_hides_nothing(
     stack: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rackrate_cli.stack.Stack.records", lambda *_: 1 / 0)
+    monkeypatch.setattr("rackrate_cli.reading.stack.Stack.records", lambda *_: 1 / 0)
     result = rackrate("list", "--stack", stack.name)
     assert result.exit_code == 3
     assert "Traceback" in result.stderr and "ZeroDivisionError" in result.stderr.splitlines()[-1]

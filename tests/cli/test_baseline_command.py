@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from rackrate_cli.baselines import Baseline
-from rackrate_cli.stack import Stack
+from rackrate_cli.reading.baselines import Baseline
+from rackrate_cli.reading.stack import Stack
 
 from .conftest import DeployedStack, Rackrate, results, table
 

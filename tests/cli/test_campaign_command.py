@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rackrate_cli.campaigns import Campaign, describe_campaign
-from rackrate_cli.progress import Left, LiveDisplay
+from rackrate_cli.printing.progress import Left, LiveDisplay, describe_campaign
+from rackrate_cli.reading.campaigns import Campaign
 from rich.console import Console
 
 from rackrate_text.units import UNKNOWN

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rackrate_cli.campaign_input import MOST_DRAWS, SWEEPS, parse_draws, parse_sweep
 from rackrate_cli.errors import Refusal
+from rackrate_cli.reading.campaign_input import MOST_DRAWS, SWEEPS, parse_draws, parse_sweep
 
 WORDS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=30)
 

@@ -18,10 +18,9 @@ from rackrate_cli.diagnosis.cluster import node_group_check
 from rackrate_cli.diagnosis.quotas import Vcpus, vcpu_check
 from rackrate_cli.diagnosis.runs import leftovers_check, runs_check
 from rackrate_cli.errors import Refusal
-from rackrate_cli.kinds import RUN
-from rackrate_cli.runs import Run
-from rackrate_cli.stack import Execution
-from rackrate_cli.watch import Outcome
+from rackrate_cli.reading.kinds import RUN
+from rackrate_cli.reading.runs import Run
+from rackrate_cli.reading.stack import Execution, Outcome
 
 from rackrate_text.quotas import STANDARD, quota_code
 from tests.waiting import HUNG_SECONDS

@@ -14,7 +14,7 @@ from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.exceptions import AuthFailureError
 from moto.core.responses import ActionResult
 from rackrate_cli.diagnosis import cluster, parts, quotas, runs
-from rackrate_cli.stack import Stack, session_of_environment
+from rackrate_cli.reading.stack import Stack, session_of_environment
 
 from lab.aws import quotas as lab_quotas
 from lab.aws.moto_patches import CAPACITY_RESERVATIONS, PLACEMENT_GROUPS, QUOTAS, apply

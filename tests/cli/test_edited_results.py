@@ -13,22 +13,23 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rackrate_cli.answers import print_answers
-from rackrate_cli.baselines import Baseline
-from rackrate_cli.campaign_estimate import print_campaign_estimate
-from rackrate_cli.campaigns import Campaign, describe_campaign
-from rackrate_cli.documents import (
+from rackrate_cli.errors import Refusal
+from rackrate_cli.printing.answers import print_answers
+from rackrate_cli.printing.campaign_estimate import print_campaign_estimate
+from rackrate_cli.printing.estimate import print_estimate
+from rackrate_cli.printing.junit import junit_xml
+from rackrate_cli.printing.progress import describe_campaign
+from rackrate_cli.printing.verdict import print_results, run_table
+from rackrate_cli.reading.baselines import Baseline
+from rackrate_cli.reading.campaigns import Campaign
+from rackrate_cli.reading.documents import (
     read_campaign,
     read_campaign_estimate,
     read_comparison,
     read_estimates,
     read_results,
 )
-from rackrate_cli.errors import Refusal
-from rackrate_cli.estimate import print_estimate
-from rackrate_cli.junit import junit_xml
-from rackrate_cli.runs import Run
-from rackrate_cli.verdict import print_results, run_table
+from rackrate_cli.reading.runs import Run
 from rich.console import Console
 
 from .campaigns import CAMPAIGN, campaign, planned

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rackrate_cli.documents import read_estimates
 from rackrate_cli.errors import Refusal
-from rackrate_cli.estimate import print_estimate
-from rackrate_cli.runs import Run
+from rackrate_cli.printing.estimate import print_estimate
+from rackrate_cli.reading.documents import read_estimates
+from rackrate_cli.reading.runs import Run
 from rich.console import Console
 
 from .conftest import DeployedStack, Rackrate, estimates, machine

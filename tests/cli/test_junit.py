@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rackrate_cli.documents import read_results
-from rackrate_cli.failures import RunFailure
-from rackrate_cli.junit import junit_xml
-from rackrate_cli.requirements import evaluate, parse_requirements
+from rackrate_cli.printing.failures import RunFailure
+from rackrate_cli.printing.junit import junit_xml
+from rackrate_cli.reading.documents import read_results
+from rackrate_cli.reading.requirements import evaluate, parse_requirements
 
 from rackrate_contract.results import Results
 from rackrate_contract.trials import LossOfTrials

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ClientError
-from rackrate_cli.losses import Losses
-from rackrate_cli.runs import Run
-from rackrate_cli.stack import Stack
+from rackrate_cli.following.losses import Losses
+from rackrate_cli.reading.runs import Run
+from rackrate_cli.reading.stack import Stack
 
 from .conftest import DeployedStack
 

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from rackrate_cli.documents import read_results
-from rackrate_cli.failures import RunFailure
-from rackrate_cli.markdown import markdown
+from rackrate_cli.printing.failures import RunFailure
+from rackrate_cli.printing.markdown import markdown
+from rackrate_cli.reading.documents import read_results
 
 from .conftest import results, verdict
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from rackrate_cli import watch
 from rackrate_cli.errors import is_temporary
+from rackrate_cli.following import watch
 
 from tests.waiting import HUNG_SECONDS
 

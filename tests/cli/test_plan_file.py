@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rackrate_cli.errors import Refusal
-from rackrate_cli.plan import MAXIMUM_BYTES, read_plan
+from rackrate_cli.reading.plan import MAXIMUM_BYTES, read_plan
 
 from .conftest import DeployedStack, Rackrate
 

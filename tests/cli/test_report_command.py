@@ -8,7 +8,7 @@ from pathlib import Path
 
 import boto3
 import pytest
-from rackrate_cli.stack import Stack
+from rackrate_cli.reading.stack import Stack
 
 from .conftest import DeployedStack, Rackrate, client, results, table
 
@@ -67,7 +67,7 @@ def test_raw_outputs_are_put_where_the_page_links_to(
 def test_a_run_brings_its_raw_outputs_along_up_to_a_number(
     reported: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rackrate_cli.files.RAW_WITH_A_RUN", 1)
+    monkeypatch.setattr("rackrate_cli.reading.files.RAW_WITH_A_RUN", 1)
     done = rackrate("watch", "r1", "--out", tmp_path, "--stack", reported.name)
     assert done.exit_code == 0, done.output
     assert len(list((tmp_path / "r1" / "raw").iterdir())) == 1

@@ -11,10 +11,10 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rackrate_cli.baselines import LEAST_RUNS, MOST_RUNS
-from rackrate_cli.documents import read_results
 from rackrate_cli.errors import Refusal
-from rackrate_cli.requirements import (
+from rackrate_cli.reading.baselines import LEAST_RUNS, MOST_RUNS
+from rackrate_cli.reading.documents import read_results
+from rackrate_cli.reading.requirements import (
     DEFAULT_TESTS,
     VERDICTS,
     Checked,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rackrate_cli.run_ids import new_run_id
+from rackrate_cli.reading.run_ids import new_run_id
 
 from tests.waiting import HUNG_SECONDS
 

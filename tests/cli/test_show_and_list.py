@@ -7,8 +7,8 @@ from dataclasses import fields
 from decimal import Decimal
 
 import pytest
-from rackrate_cli.campaigns import Campaign
-from rackrate_cli.runs import Run
+from rackrate_cli.reading.campaigns import Campaign
+from rackrate_cli.reading.runs import Run
 
 from .conftest import DeployedStack, Rackrate, results, table
 

@@ -7,7 +7,8 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from rackrate_cli.progress import (
+from rackrate_cli.following.watch import FollowedRun
+from rackrate_cli.printing.progress import (
     Late,
     Left,
     LineDisplay,
@@ -18,8 +19,7 @@ from rackrate_cli.progress import (
     pace_of,
     time_left,
 )
-from rackrate_cli.runs import Run
-from rackrate_cli.watch import FollowedRun
+from rackrate_cli.reading.runs import Run
 from rich.console import Console
 
 STOPPED = {"after_blocks": 6, "text": "Stopped."}

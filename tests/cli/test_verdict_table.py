@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from rackrate_cli.documents import read_results
 from rackrate_cli.errors import Refusal
-from rackrate_cli.junit import junit_xml
-from rackrate_cli.markdown import markdown
-from rackrate_cli.verdict import print_results
+from rackrate_cli.printing.junit import junit_xml
+from rackrate_cli.printing.markdown import markdown
+from rackrate_cli.printing.verdict import print_results
+from rackrate_cli.reading.documents import read_results
 from rich.console import Console
 
 from rackrate_contract.results import Results

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rackrate_cli.campaign_input import Options, read_campaign
+from rackrate_cli.reading.campaign_input import Options, read_campaign
 
 from tests.docs.blocks import ROOT
 from tests.docs.test_blocks import check_plan, is_plan

@@ -10,8 +10,8 @@ import tomllib
 
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
-from rackrate_cli.documents import read_results
-from rackrate_cli.verdict import print_results
+from rackrate_cli.printing.verdict import print_results
+from rackrate_cli.reading.documents import read_results
 from rich.console import Console
 
 from lint import definition as asl

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rackrate_cli.change_sets import ChangeSet
-from rackrate_cli.deployment import Deployment
+from rackrate_cli.deploying.change_sets import ChangeSet
+from rackrate_cli.deploying.deployment import Deployment
 
 from lab.aws.iam.identity import assume_role
 from lab.stack import REPOSITORY

@@ -297,7 +297,7 @@ def test_the_wheel_of_a_release_knows_its_hash(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = tmp_path / "release.sha256"
-    monkeypatch.setattr("rackrate_cli.release.OWN_HASH", own)
+    monkeypatch.setattr("rackrate_cli.deploying.release.OWN_HASH", own)
     url = _publish(lab, release)
     own.write_text("0" * 64)
     assert rackrate("up", "--stack", name, "--release", url).exit_code == 2

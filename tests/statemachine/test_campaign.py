@@ -18,7 +18,7 @@ from moto.awslambda_simple.models import LambdaSimpleBackend
 
 from lab.aws import moto_patches
 from rackrate.plan.campaign_estimate import MOST_SECONDS
-from rackrate.stages.take_lease import PATIENCE_SECONDS
+from rackrate.stages.execution.take_lease import PATIENCE_SECONDS
 from tests.statemachine.definition import CAMPAIGN, definition, placeholders
 from tests.statemachine.test_flow import (
     REGION,

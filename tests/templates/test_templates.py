@@ -514,7 +514,7 @@ def test_functions_that_talk_to_the_cluster_and_no_others_may_enter_it():
     }
     talking = {
         path.stem.replace("_", "")
-        for path in (ROOT / "functions" / "rackrate" / "stages").glob("*.py")
+        for path in (ROOT / "functions" / "rackrate" / "stages").rglob("*.py")
         if re.search(r"\bresources\.cluster\b", path.read_text())
     }
     assert entries == talking | {"change"}, "change talks to it in rackrate.changes"

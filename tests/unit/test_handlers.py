@@ -13,20 +13,20 @@ from botocore.exceptions import ClientError
 
 from handlers import context
 from rackrate.stack.patience import Patience
-from rackrate.stages.await_servers import Readiness
-from rackrate.stages.change import Changed
-from rackrate.stages.collect import Collected
-from rackrate.stages.finish import Finished
-from rackrate.stages.judge import Judged
-from rackrate.stages.launch import Launched
-from rackrate.stages.look import Looked
-from rackrate.stages.plan import Planned
-from rackrate.stages.plan_campaign import CampaignPlanned
-from rackrate.stages.report import Reported
-from rackrate.stages.report_campaign import CampaignReported
-from rackrate.stages.restore import Restored
-from rackrate.stages.take_lease import Leased
-from rackrate.stages.teardown import TornDown
+from rackrate.stages.campaign.change import Changed
+from rackrate.stages.campaign.judge import Judged
+from rackrate.stages.campaign.plan_campaign import CampaignPlanned
+from rackrate.stages.campaign.report_campaign import CampaignReported
+from rackrate.stages.campaign.restore import Restored
+from rackrate.stages.execution.take_lease import Leased
+from rackrate.stages.run.await_servers import Readiness
+from rackrate.stages.run.collect import Collected
+from rackrate.stages.run.finish import Finished
+from rackrate.stages.run.launch import Launched
+from rackrate.stages.run.look import Looked
+from rackrate.stages.run.plan import Planned
+from rackrate.stages.run.report import Reported
+from rackrate.stages.run.teardown import TornDown
 from rackrate_contract.executions import ComparisonOutput
 from tests.statemachine.definition import CAMPAIGN, DEFINITION, definition, states
 from tests.unit.report.samples import verdict
@@ -239,7 +239,7 @@ def test_only_the_run_of_a_stacks_creation_waits_for_the_functions_new_role(
 ):
     slept = []
     patient = partial(Patience, sleep=slept.append)
-    monkeypatch.setattr("rackrate.stages.run_on_create.Patience", patient)
+    monkeypatch.setattr("rackrate.stages.stack.run_on_create.Patience", patient)
     new = {"ec2": NewRole(resources.ec2, slept), "eks": NewRole(eks, slept)}
     given = resources.but(**new, pricing=NoPrices())
     monkeypatch.setattr(f"handlers.{first}.resources", given)

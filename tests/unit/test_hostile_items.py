@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from rackrate.executions.leases import Lease
 from rackrate.measure import manifests
-from rackrate.stages.finish import finish
-from rackrate.stages.plan import plan as plan_run
-from rackrate.stages.restore import sweep_campaigns
-from rackrate.stages.take_lease import take_lease
-from rackrate.stages.teardown import STATUSES, stop_all, sweep, teardown_stopped
+from rackrate.stages.campaign.restore import sweep_campaigns
+from rackrate.stages.execution.take_lease import take_lease
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.plan import plan as plan_run
+from rackrate.stages.run.teardown import STATUSES, stop_all, sweep, teardown_stopped
 from rackrate.table import to_item
 from rackrate.times import later, now
 from rackrate_contract.executions import CampaignRecord, RunRecord

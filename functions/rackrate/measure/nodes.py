@@ -167,7 +167,7 @@ def _cpus(quantity: str | None) -> int | None:
 def _scale(label: str | None) -> float | None:
     """The scale that a label tells. What is no share of a network tells none.
 
-    `rackrate.stages.plan` refuses nodes that do not all tell the same.
+    `rackrate.stages.run.plan` refuses nodes that do not all tell the same.
     """
     try:
         scale = math.nan if label is None else float(label)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rackrate_cli.kinds import CAMPAIGN, RUN
+from rackrate_cli.reading.kinds import CAMPAIGN, RUN
 
 from rackrate.plan.model import Plan
 from rackrate_contract.campaign import CampaignResults

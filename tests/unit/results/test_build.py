@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rackrate_cli.documents import read_estimates, read_results
-from rackrate_cli.estimate import print_estimate
-from rackrate_cli.runs import Run
-from rackrate_cli.verdict import print_results
+from rackrate_cli.printing.estimate import print_estimate
+from rackrate_cli.printing.verdict import print_results
+from rackrate_cli.reading.documents import read_estimates, read_results
+from rackrate_cli.reading.runs import Run
 from rich.console import Console
 
 from rackrate.measure.counters import Counters

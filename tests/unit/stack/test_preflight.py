@@ -33,7 +33,7 @@ from rackrate.stack.preflight import (
     pods_that_fit,
 )
 from rackrate.stack.request import Request, Zones
-from rackrate.stages import preflight as stage
+from rackrate.stages.stack import preflight as stage
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rackrate.stages.collect import collect
-from rackrate.stages.deploy import deploy as deploy_servers
-from rackrate.stages.launch import launch
-from rackrate.stages.plan import plan as plan_run
+from rackrate.stages.run.collect import collect
+from rackrate.stages.run.deploy import deploy as deploy_servers
+from rackrate.stages.run.launch import launch
+from rackrate.stages.run.plan import plan as plan_run
 from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN, States
 
 

@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 
 from rackrate.errors import TrialsLost
 from rackrate.results.build import RunFailure
-from rackrate.stages.analyze import analyze
-from rackrate.stages.finish import finish
-from rackrate.stages.report import report
+from rackrate.stages.run.analyze import analyze
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.report import report
 from rackrate.times import later
 from tests.templates.cloudformation import ROOT
 from tests.unit.stages.runs import ARN, RUN, json_of

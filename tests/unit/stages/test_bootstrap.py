@@ -14,7 +14,7 @@ from rackrate.measure import manifests
 from rackrate.stack import custom_resource
 from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import NOTHING
-from rackrate.stages import bootstrap
+from rackrate.stages.stack import bootstrap
 from tests.unit.measure.fake_cluster import FakeCluster
 from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request

@@ -18,18 +18,18 @@ from rackrate.errors import (
 )
 from rackrate.executions.leases import Lease
 from rackrate.results.build import RunFailure
-from rackrate.stages.change import change
-from rackrate.stages.finish import finish
-from rackrate.stages.finish_campaign import finish_campaign
-from rackrate.stages.judge import judge
-from rackrate.stages.plan import plan as plan_run
-from rackrate.stages.plan_campaign import plan_campaign
-from rackrate.stages.report_campaign import report_campaign
-from rackrate.stages.rest_nodes import rest_unneeded
-from rackrate.stages.restore import restore, restore_stopped, sweep_campaigns
-from rackrate.stages.take_lease import keep_lease, take_campaign_lease, take_lease
-from rackrate.stages.teardown import stop_all
-from rackrate.stages.wake_nodes import wake_nodes
+from rackrate.stages.campaign.change import change
+from rackrate.stages.campaign.finish_campaign import finish_campaign
+from rackrate.stages.campaign.judge import judge
+from rackrate.stages.campaign.plan_campaign import plan_campaign
+from rackrate.stages.campaign.report_campaign import report_campaign
+from rackrate.stages.campaign.restore import restore, restore_stopped, sweep_campaigns
+from rackrate.stages.execution.rest_nodes import rest_unneeded
+from rackrate.stages.execution.take_lease import keep_lease, take_campaign_lease, take_lease
+from rackrate.stages.execution.wake_nodes import wake_nodes
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.plan import plan as plan_run
+from rackrate.stages.run.teardown import stop_all
 from rackrate.times import later, now
 from rackrate_contract.campaign import CampaignResults
 from tests.templates.cloudformation import ROOT, load
@@ -608,7 +608,7 @@ def stopped(status="ABORTED", **more):
 class TestStopped:
     @pytest.fixture(autouse=True)
     def _impatient(self, monkeypatch):
-        monkeypatch.setattr("rackrate.stages.restore._POLL_SECONDS", 0.0)
+        monkeypatch.setattr("rackrate.stages.campaign.restore._POLL_SECONDS", 0.0)
 
     def clean_up(self, resources, **more):
         return restore_stopped(stopped(**more), resources, patience_seconds=5)

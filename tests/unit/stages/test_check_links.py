@@ -9,9 +9,9 @@ import pytest
 from rackrate.errors import LinksDown
 from rackrate.measure import manifests
 from rackrate.results.build import RunFailure
-from rackrate.stages import check_links as checking
-from rackrate.stages.check_links import Links, check_links
-from rackrate.stages.collect import give_up
+from rackrate.stages.run import check_links as checking
+from rackrate.stages.run.check_links import Links, check_links
+from rackrate.stages.run.collect import give_up
 from tests.unit.stages.runs import PLAN, RUN
 
 

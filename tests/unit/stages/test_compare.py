@@ -11,9 +11,9 @@ from rackrate.executions.objects import LINK_SECONDS
 from rackrate.measure.trials import RawValues
 from rackrate.plan.fields import Blocks
 from rackrate.plan.items import build_schedule
-from rackrate.stages import compare as stage
-from rackrate.stages.analyze import analyze
-from rackrate.stages.compare import compare
+from rackrate.stages.run import compare as stage
+from rackrate.stages.run.analyze import analyze
+from rackrate.stages.run.compare import compare
 from rackrate.verdict.model import Analysis
 from rackrate_contract.verdicts import Difference
 from tests.unit.given import Given

@@ -10,7 +10,7 @@ import pytest
 from rackrate.errors import NodesChanged
 from rackrate.measure.nodes import node_of
 from rackrate.results.build import RunFailure
-from rackrate.stages.finish import end_or_go_on, finish
+from rackrate.stages.run.finish import end_or_go_on, finish
 from rackrate_contract.results import Replacement
 from tests.unit.stages.runs import ARN, RUN, Tasks
 

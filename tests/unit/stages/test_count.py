@@ -11,7 +11,7 @@ from rackrate.errors import ClusterUnreachable
 from rackrate.measure import counters, manifests
 from rackrate.measure.counters import Counters
 from rackrate.measure.nodes import node_of
-from rackrate.stages.count import NO_ENA, NOT_ALLOWED, Counted, count
+from rackrate.stages.run.count import NO_ENA, NOT_ALLOWED, Counted, count
 from rackrate_contract.results import Replacement
 from tests.unit import builders
 from tests.unit.given import Given

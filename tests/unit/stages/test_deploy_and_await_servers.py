@@ -9,8 +9,8 @@ from botocore.exceptions import ConnectTimeoutError
 
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
 from rackrate.measure.obstacles import REPLACEMENT_SECONDS
-from rackrate.stages.await_servers import Readiness, await_servers, servers_seconds
-from rackrate.stages.deploy import deploy as deploy_servers
+from rackrate.stages.run.await_servers import Readiness, await_servers, servers_seconds
+from rackrate.stages.run.deploy import deploy as deploy_servers
 from rackrate_contract.selectors import Selector
 from tests.unit.samples import NODES, SETTINGS, node
 from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, missed

@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from rackrate.stages import empty_bucket
+from rackrate.stages.stack import empty_bucket
 from tests.unit.stack.custom_resources import Context, listener, only, request
 
 BUCKET = "results-to-drop"

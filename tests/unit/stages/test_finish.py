@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rackrate.results.build import RunFailure
-from rackrate.stages.finish import finish
+from rackrate.stages.run.finish import finish
 from rackrate.times import later, now
 from tests.unit.given import Given
 from tests.unit.report.samples import analysis

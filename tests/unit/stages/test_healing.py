@@ -11,14 +11,14 @@ import pytest
 from rackrate.errors import AccessLost, ClusterUnreachable, ServersNotReady
 from rackrate.measure import counters
 from rackrate.measure.obstacles import PATIENCE_SECONDS, REPLACEMENT_SECONDS
-from rackrate.stages import deploy as deploy_stage
-from rackrate.stages.analyze import analyze
-from rackrate.stages.await_servers import await_servers
-from rackrate.stages.bootstrap import MOST_HEALS
-from rackrate.stages.collect import collect
-from rackrate.stages.launch import launch
-from rackrate.stages.report import report
-from rackrate.stages.teardown import teardown_of_execution
+from rackrate.stages.run import deploy as deploy_stage
+from rackrate.stages.run.analyze import analyze
+from rackrate.stages.run.await_servers import await_servers
+from rackrate.stages.run.collect import collect
+from rackrate.stages.run.launch import launch
+from rackrate.stages.run.report import report
+from rackrate.stages.run.teardown import teardown_of_execution
+from rackrate.stages.stack.bootstrap import MOST_HEALS
 from rackrate_contract.selectors import Selector
 from tests.unit.samples import NODES, SETTINGS, node
 from tests.unit.stages.runs import ARN, PODS, RUN, States, json_of, missed, trials

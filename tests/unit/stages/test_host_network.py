@@ -8,12 +8,12 @@ from rackrate.errors import ServersNotReady
 from rackrate.measure import manifests
 from rackrate.plan.items import block_items, planned_trials
 from rackrate.results.build import RunFailure
-from rackrate.stages.await_servers import await_servers
-from rackrate.stages.check_links import Links, check_links
-from rackrate.stages.collect import give_up
-from rackrate.stages.deploy import deploy as deploy_servers
-from rackrate.stages.launch import launch
-from rackrate.stages.teardown import sweep, teardown
+from rackrate.stages.run.await_servers import await_servers
+from rackrate.stages.run.check_links import Links, check_links
+from rackrate.stages.run.collect import give_up
+from rackrate.stages.run.deploy import deploy as deploy_servers
+from rackrate.stages.run.launch import launch
+from rackrate.stages.run.teardown import sweep, teardown
 from tests.unit.samples import HOST_SETTINGS, SETTINGS
 from tests.unit.stages import runs
 from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, failing, trials

@@ -13,9 +13,9 @@ from rackrate.errors import ClusterUnreachable
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Log, SlowLog
 from rackrate.results.build import RunFailure
-from rackrate.stages import collect as collecting
-from rackrate.stages.collect import collect, give_up
-from rackrate.stages.launch import launch
+from rackrate.stages.run import collect as collecting
+from rackrate.stages.run.collect import collect, give_up
+from rackrate.stages.run.launch import launch
 from rackrate.tools.base import LOG_BYTES
 from tests.unit.measure.fake_cluster import PRINTED
 from tests.unit.stages.runs import PLAN, PODS, RUN, trials

@@ -20,10 +20,10 @@ from rackrate.measure.obstacles import (
 )
 from rackrate.measure.starts import STARTS, awaited
 from rackrate.results.build import RunFailure
-from rackrate.stages.analyze import analyze
-from rackrate.stages.collect import collect, give_up
-from rackrate.stages.launch import launch
-from rackrate.stages.teardown import teardown_stopped
+from rackrate.stages.run.analyze import analyze
+from rackrate.stages.run.collect import collect, give_up
+from rackrate.stages.run.launch import launch
+from rackrate.stages.run.teardown import teardown_stopped
 from rackrate.times import later, now
 from tests.unit.samples import node
 from tests.unit.stages.runs import ARN, PLAN, PODS, RUN, States, failing, missed, trials

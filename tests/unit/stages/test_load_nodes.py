@@ -9,12 +9,12 @@ import pytest
 from rackrate.errors import InvalidCampaign, InvalidPlan
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.settings import LOAD, StackArm
-from rackrate.stages.change import change
-from rackrate.stages.judge import judge
-from rackrate.stages.plan import check_apart
-from rackrate.stages.plan_campaign import plan_campaign
-from rackrate.stages.restore import restore
-from rackrate.stages.take_lease import take_campaign_lease
+from rackrate.stages.campaign.change import change
+from rackrate.stages.campaign.judge import judge
+from rackrate.stages.campaign.plan_campaign import plan_campaign
+from rackrate.stages.campaign.restore import restore
+from rackrate.stages.execution.take_lease import take_campaign_lease
+from rackrate.stages.run.plan import check_apart
 from rackrate_contract.selectors import Selector
 from tests.unit.builders import node as node_of
 from tests.unit.samples import SETTINGS

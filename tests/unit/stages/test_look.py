@@ -7,11 +7,11 @@ import pytest
 from rackrate.errors import TrialsLost
 from rackrate.plan.items import planned_trials
 from rackrate.results.build import RunFailure
-from rackrate.stages.analyze import analyze
-from rackrate.stages.collect import give_up
-from rackrate.stages.finish import finish
-from rackrate.stages.look import Looked, look
-from rackrate.stages.report import report
+from rackrate.stages.run.analyze import analyze
+from rackrate.stages.run.collect import give_up
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.look import Looked, look
+from rackrate.stages.run.report import report
 from rackrate.verdict.model import Analysis
 from tests.unit.stages.runs import ARN, PLAN, RUN, json_of
 

@@ -8,8 +8,8 @@ import pytest
 
 from rackrate.executions.campaigns import CampaignStep
 from rackrate.results.build import RunFailure
-from rackrate.stages.finish import finish
-from rackrate.stages.notify import Post, notify
+from rackrate.stages.execution.notify import Post, notify
+from rackrate.stages.run.finish import finish
 from tests.unit.given import Given
 from tests.unit.stack.custom_resources import Context
 from tests.unit.stages.runs import ARN, RUN

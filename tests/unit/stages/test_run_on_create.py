@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate.stack.custom_resource import NOTHING
-from rackrate.stages import run_on_create
-from rackrate.stages.run_on_create import Runner, failure_text, parse_plan, run_id_of
+from rackrate.stages.stack import run_on_create
+from rackrate.stages.stack.run_on_create import Runner, failure_text, parse_plan, run_id_of
 from tests.templates.cloudformation import ROOT, load
 from tests.unit.samples import SETTINGS
 from tests.unit.stack.custom_resources import Context, listener, only

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from rackrate.results.build import RunFailure
-from rackrate.stages.analyze import analyze
-from rackrate.stages.collect import collect
-from rackrate.stages.deploy import deploy
-from rackrate.stages.finish import finish
-from rackrate.stages.judge import judge
-from rackrate.stages.launch import launch
-from rackrate.stages.plan import plan
-from rackrate.stages.plan_campaign import plan_campaign
-from rackrate.stages.report import report
-from rackrate.stages.take_lease import take_campaign_lease, take_lease
-from rackrate.stages.teardown import teardown
+from rackrate.stages.campaign.judge import judge
+from rackrate.stages.campaign.plan_campaign import plan_campaign
+from rackrate.stages.execution.take_lease import take_campaign_lease, take_lease
+from rackrate.stages.run.analyze import analyze
+from rackrate.stages.run.collect import collect
+from rackrate.stages.run.deploy import deploy
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.launch import launch
+from rackrate.stages.run.plan import plan
+from rackrate.stages.run.report import report
+from rackrate.stages.run.teardown import teardown
 from rackrate.verdict.model import Analysis
 from tests.unit.stages.campaigns import (
     CAMPAIGN,

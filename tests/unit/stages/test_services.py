@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rackrate.plan.items import block_items
-from rackrate.stages.await_servers import await_servers
-from rackrate.stages.launch import launch
-from rackrate.stages.teardown import teardown
+from rackrate.stages.run.await_servers import await_servers
+from rackrate.stages.run.launch import launch
+from rackrate.stages.run.teardown import teardown
 from tests.unit.stages import runs
 from tests.unit.stages.runs import PODS, RUN, Eks, trials
 

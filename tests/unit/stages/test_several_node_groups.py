@@ -11,10 +11,10 @@ from rackrate.changes.nodes import NodeCount
 from rackrate.changes.scaling import put_back, sizes_before
 from rackrate.measure.node_groups import Sizes
 from rackrate.settings import StackArm
-from rackrate.stages.plan import placeholder_nodes
-from rackrate.stages.rest_nodes import rest_unneeded
-from rackrate.stages.restore import _nodes_are_ready
-from rackrate.stages.wake_nodes import wake_nodes
+from rackrate.stages.campaign.restore import _nodes_are_ready
+from rackrate.stages.execution.rest_nodes import rest_unneeded
+from rackrate.stages.execution.wake_nodes import wake_nodes
+from rackrate.stages.run.plan import placeholder_nodes
 from rackrate_contract.selectors import Selector
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.campaigns import NO_CAPACITY, NodeGroups

@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 
 from rackrate.errors import InvalidCampaign
-from rackrate.stages.analyze import analyze
-from rackrate.stages.change import change
-from rackrate.stages.collect import collect
-from rackrate.stages.deploy import deploy
-from rackrate.stages.finish import finish
-from rackrate.stages.finish_campaign import finish_campaign
-from rackrate.stages.judge import judge
-from rackrate.stages.launch import launch
-from rackrate.stages.plan import plan
-from rackrate.stages.plan_campaign import plan_campaign
-from rackrate.stages.report import report
-from rackrate.stages.report_campaign import report_campaign
-from rackrate.stages.restore import restore
-from rackrate.stages.take_lease import take_campaign_lease, take_lease
+from rackrate.stages.campaign.change import change
+from rackrate.stages.campaign.finish_campaign import finish_campaign
+from rackrate.stages.campaign.judge import judge
+from rackrate.stages.campaign.plan_campaign import plan_campaign
+from rackrate.stages.campaign.report_campaign import report_campaign
+from rackrate.stages.campaign.restore import restore
+from rackrate.stages.execution.take_lease import take_campaign_lease, take_lease
+from rackrate.stages.run.analyze import analyze
+from rackrate.stages.run.collect import collect
+from rackrate.stages.run.deploy import deploy
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.launch import launch
+from rackrate.stages.run.plan import plan
+from rackrate.stages.run.report import report
 from rackrate_contract.campaign import CampaignResults
 from tests.unit.changes.fake_eks import NEW, OLD, Eks
 from tests.unit.samples import SETTINGS

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from rackrate.errors import NodesBusy
 from rackrate.executions.leases import Lease
 from rackrate.results.build import RunFailure
-from rackrate.stages import take_lease as leasing
-from rackrate.stages.await_servers import await_servers
-from rackrate.stages.finish import finish
-from rackrate.stages.launch import launch
-from rackrate.stages.take_lease import (
+from rackrate.stages.execution import take_lease as leasing
+from rackrate.stages.execution.take_lease import (
     GONE_SECONDS,
     LEASE_SECONDS,
     PATIENCE_SECONDS,
     Leased,
     take_lease,
 )
-from rackrate.stages.teardown import is_overdue, sweep, teardown_stopped
+from rackrate.stages.run.await_servers import await_servers
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.launch import launch
+from rackrate.stages.run.teardown import is_overdue, sweep, teardown_stopped
 from rackrate.times import later, now, seconds_between
 from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN, Eks, States
 

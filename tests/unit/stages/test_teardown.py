@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 from rackrate.errors import Throttled
 from rackrate.measure import manifests
 from rackrate.results.build import RunFailure
-from rackrate.stages import teardown as teardown_stage
-from rackrate.stages.finish import finish
-from rackrate.stages.teardown import TornDown, stop_all, sweep, teardown, teardown_stopped
+from rackrate.stages.run import teardown as teardown_stage
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.teardown import TornDown, stop_all, sweep, teardown, teardown_stopped
 from rackrate.times import later, now
 from tests.unit.given import Given
 from tests.unit.stages.campaigns import Executions

@@ -15,12 +15,12 @@ from rackrate import registry
 from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
 from rackrate.measure.manifests import ARM
 from rackrate.settings import StackArm
-from rackrate.stages import rest_nodes as resting
-from rackrate.stages.await_servers import Readiness
-from rackrate.stages.finish import finish
-from rackrate.stages.rest_nodes import RUN_LIMIT_SECONDS, rest_nodes
-from rackrate.stages.teardown import sweep, teardown, teardown_stopped
-from rackrate.stages.wake_nodes import WAKING_SECONDS, wake_nodes
+from rackrate.stages.execution import rest_nodes as resting
+from rackrate.stages.execution.rest_nodes import RUN_LIMIT_SECONDS, rest_nodes
+from rackrate.stages.execution.wake_nodes import WAKING_SECONDS, wake_nodes
+from rackrate.stages.run.await_servers import Readiness
+from rackrate.stages.run.finish import finish
+from rackrate.stages.run.teardown import sweep, teardown, teardown_stopped
 from rackrate_contract.selectors import Selector
 from tests.unit.samples import LABEL, SETTINGS, node
 from tests.unit.stages.runs import ARN, EXECUTIONS, RUN, States

@@ -13,12 +13,12 @@ from rackrate.errors import ClusterUnreachable, InvalidPlan, Throttled
 from rackrate.measure import manifests, members
 from rackrate.plan.items import BlockItem, block_items
 from rackrate.settings import LOAD, StackArm
-from rackrate.stages import collect
-from rackrate.stages.analyze import analyze
-from rackrate.stages.await_servers import await_servers
-from rackrate.stages.check_links import check_links
-from rackrate.stages.report import report
-from rackrate.stages.teardown import teardown
+from rackrate.stages.run import collect
+from rackrate.stages.run.analyze import analyze
+from rackrate.stages.run.await_servers import await_servers
+from rackrate.stages.run.check_links import check_links
+from rackrate.stages.run.report import report
+from rackrate.stages.run.teardown import teardown
 from rackrate_contract.results import Results
 from rackrate_contract.selectors import Selector
 from tests.unit.measure import fake_cluster

@@ -9,8 +9,8 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from rackrate_cli.baselines import Baseline
-from rackrate_cli.stack import Stack
+from rackrate_cli.reading.baselines import Baseline
+from rackrate_cli.reading.stack import Stack
 
 from lab.aws.iam.identity import assume_role
 from lab.tests.aws.region import Lab, allow

@@ -1,0 +1,120 @@
+"""What others left in the stack's VPC, which keeps CloudFormation from deleting it.
+
+GuardDuty's Runtime Monitoring makes an endpoint and a security group in VPCs with nodes, with the
+tag `GuardDutyManaged` (GuardDuty user guide; terraform-provider-aws#46747). The VPC CNI leaves
+network interfaces behind when a node ends early. It finds them again as this module does, by their
+description, their state and their tags (amazon-vpc-cni-k8s#624, #2856).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ..errors import EXIT_FAILED, Refusal, error_code
+from ..printing.progress import Display
+
+_ENDPOINT, _GROUP, _INTERFACE = "endpoint", "security group", "network interface"
+#: What EC2 lists of each kind: the operation, its list, and the key of the id.
+_KINDS = (
+    (_ENDPOINT, "describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"),
+    (_GROUP, "describe_security_groups", "SecurityGroups", "GroupId"),
+    (_INTERFACE, "describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId"),
+)
+_POLL_SECONDS = 2.0
+#: EC2 takes up to ten minutes to delete an interface endpoint, and its group is in use until then.
+_PATIENCE_SECONDS = 20 * 60
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something in the VPC that the stack did not make.
+
+    `kind` is `endpoint`, `security group` or `network interface`. `is_removable` says that it only
+    served the nodes of the stack, so that it may go with them.
+    """
+
+    kind: str
+    id: str
+    why: str
+    is_removable: bool
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.id} ({self.why})"
+
+
+def find(ec2: Any, vpc: str, cluster: str, own: Set[str]) -> list[Leftover]:
+    """Everything that holds a VPC, but for what has one of the ids `own`.
+
+    `cluster` is the name of the cluster whose nodes were in the VPC.
+    """
+    found, known = [], {*own}
+    for kind, operation, key, id_key in _KINDS:
+        pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}])
+        for each in (each for page in pages for each in page[key]):
+            # Those of an endpoint go with it.
+            known.update(each.get("NetworkInterfaceIds") or ())
+            is_rest = each.get("GroupName") == "default" or _state(each) == "deleted"
+            if each[id_key] not in known and not is_rest:
+                found.append(Leftover(kind, each[id_key], *_reason(each, cluster)))
+    return found
+
+
+def _state(found: Mapping[str, Any]) -> str:
+    # EC2 writes an endpoint's state in small letters, its model in capitals.
+    return str(found.get("State") or found.get("Status") or "").lower()
+
+
+def _reason(found: Mapping[str, Any], cluster: str) -> tuple[str, bool]:
+    """Why something is in the VPC, and whether it may go."""
+    tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags") or found.get("TagSet") or ()}
+    description = str(found.get("Description", ""))
+    if "NetworkInterfaceId" not in found:
+        if tags.get("GuardDutyManaged") == "true":
+            return "made by GuardDuty's Runtime Monitoring", True
+        return f"{found.get('ServiceName') or found['GroupName']}, not made by the stack", False
+    instance = tags.get("node.k8s.amazonaws.com/instance_id")
+    is_of_cluster = instance and tags.get("cluster.k8s.amazonaws.com/name") == cluster
+    if is_of_cluster and description.startswith("aws-K8S-") and _state(found) == "available":
+        return f"left by the VPC CNI of the instance {instance}", True
+    return f"{description or 'without a description'}, {_state(found)}", False
+
+
+def remove(ec2: Any, leftovers: Sequence[Leftover], display: Display) -> None:
+    """Delete leftovers, and wait until they are gone.
+
+    Raises Refusal when EC2 still has some after `_PATIENCE_SECONDS`.
+    """
+    began, left = time.monotonic(), list(leftovers)
+    if endpoints := [each.id for each in left if each.kind == _ENDPOINT]:
+        # EC2 lists those that it does not accept, perhaps because they are being deleted already.
+        ec2.delete_vpc_endpoints(VpcEndpointIds=endpoints)
+    with display:
+        while left := [each for each in left if not _is_gone(ec2, each)]:
+            seconds = time.monotonic() - began
+            if seconds > _PATIENCE_SECONDS:
+                raise Refusal(f"EC2 does not delete {left[0]}; delete it yourself.", EXIT_FAILED)
+            display.show(f"deleting {left[0]}", seconds, None)
+            time.sleep(_POLL_SECONDS)
+
+
+def _is_gone(ec2: Any, leftover: Leftover) -> bool:
+    """Whether a leftover is deleted; asks EC2 to delete what is no endpoint."""
+    try:
+        if leftover.kind == _ENDPOINT:
+            answer = ec2.describe_vpc_endpoints(VpcEndpointIds=[leftover.id])
+            return all(_state(each) == "deleted" for each in answer["VpcEndpoints"])
+        if leftover.kind == _GROUP:
+            ec2.delete_security_group(GroupId=leftover.id)
+        else:
+            ec2.delete_network_interface(NetworkInterfaceId=leftover.id)
+    except ClientError as error:
+        code = error_code(error)
+        if code != "DependencyViolation" and not code.endswith(".NotFound"):
+            raise
+        return code != "DependencyViolation"
+    return True

@@ -1,0 +1,1 @@
+"""Follow an execution to its end, and determine the exit code."""

@@ -1,0 +1,199 @@
+"""Follow a campaign, print how it ended, store its files, and determine the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import Refusal
+from ..printing.answers import print_answers
+from ..printing.campaign_estimate import print_campaign_estimate
+from ..printing.comparison import print_differences
+from ..printing.failures import failure_of
+from ..printing.output import Output
+from ..printing.progress import (
+    Late,
+    Left,
+    TimeLeft,
+    describe_campaign,
+    display_for,
+    missing_of,
+    pace_of,
+    part_of,
+)
+from ..reading import files
+from ..reading.campaigns import Campaign
+from ..reading.documents import read_campaign, read_campaign_estimate
+from ..reading.kinds import CAMPAIGN, RUN
+from ..reading.requirements import Requirement
+from ..reading.runs import Run
+from ..reading.stack import Outcome, Stack
+from .losses import Losses
+from .outcome import (
+    Stored,
+    Wanted,
+    check_plan_of,
+    checks_of,
+    complain_of_unmet,
+    read_stored,
+    record_of,
+    tell_end,
+)
+from .watch import Interruption, Watch
+
+if TYPE_CHECKING:
+    from rackrate_contract.campaign import CampaignResults
+    from rackrate_contract.estimates import EstimatedCampaign
+
+
+class FollowedCampaign:
+    """A campaign that a watch follows, with the run of the step that is going on."""
+
+    kind = CAMPAIGN
+
+    def __init__(self, stack: Stack, campaign_id: str) -> None:
+        self.id = campaign_id
+        self.arn = stack.arn(CAMPAIGN, campaign_id)
+        self.run: Run | None = None
+        """The run of the step that is going on, if it has begun."""
+        self._stack = stack
+        self._left = TimeLeft()
+        self._losses = Losses(stack)
+        self._news: list[str] = []
+        self._warned = False
+
+    def read(self) -> Campaign | None:
+        """The campaign's record; reads that of its run, too."""
+        campaign = self._stack.record(CAMPAIGN, self.id)
+        run_id = None if campaign is None or campaign.is_over else campaign.step_run_id
+        self.run = None if run_id is None else self._stack.record(RUN, run_id)
+        if campaign is not None and not (campaign.is_over or self._warned):
+            self._news += [f"Warning: {warning}" for warning in campaign.warnings]
+            self._warned = True
+        if self.run is not None:
+            self._news += self._losses.since_last_look(self.run)
+        return campaign
+
+    def is_planned(self, record: Campaign) -> bool:
+        """Whether the plan of a run is made."""
+        return self.run is not None and bool(self.run.blocks)
+
+    def describe(self, record: Campaign, elapsed: float) -> tuple[str, Left | Late | None]:
+        """The step, its run's block, and the dollars so far."""
+        run = ""
+        if self.run is not None and not self.run.is_over:
+            run = self.run.phase or self.run.status
+            if self.run.block > 0 and self.run.blocks > 0:
+                run = part_of("block", pace_of(self.run))
+                run += missing_of(self.run, run)
+        left = None
+        if not record.has_measured:
+            left = self._left.estimate(record.pace, elapsed)
+        return describe_campaign(record, run), left
+
+    def news(self) -> list[str]:
+        """The warnings of the plan and the losses since the last call."""
+        news, self._news = self._news, []
+        return news
+
+
+type CampaignFiles = Stored[CampaignResults, EstimatedCampaign]
+
+
+def files_of(stack: Stack, campaign_id: str, record: Campaign | None) -> CampaignFiles:
+    """The files of a campaign. Raises Refusal when this command does not know their schema."""
+    results = "campaign.json", read_campaign
+    return read_stored(stack, f"campaigns/{campaign_id}", record, results, read_campaign_estimate)
+
+
+def require_answers(campaign_id: str, left: CampaignFiles) -> CampaignResults:
+    """The campaign's results. Raises Refusal when it has none."""
+    if left.results is None:
+        raise Refusal(
+            f"Campaign {campaign_id} has no results; name one that measured, `rackrate campaign"
+            " list` shows them."
+        )
+    if left.results.campaign.kind == "sweep":
+        raise Refusal(
+            f"Campaign {campaign_id} is a sweep, which has no answers; leave out --require."
+        )
+    return left.results
+
+
+def follow(
+    output: Output,
+    followed: FollowedCampaign,
+    stack: Stack,
+    interruption: Interruption,
+    *,
+    stops: bool = True,
+    elapsed: float = 0.0,
+    requirements: Sequence[Requirement] = (),
+) -> Outcome[Campaign]:
+    """Follow a campaign that is started, inside `interruption`."""
+
+    def check_run() -> None:
+        if followed.run is not None:
+            check_plan_of(stack, followed.run.id, requirements)
+
+    when_planned: Callable[[], None] | None = check_run if requirements else None
+    return Watch(
+        stack,
+        followed,
+        display_for(output.errors),
+        interruption,
+        stops=stops,
+        elapsed=elapsed,
+        when_planned=when_planned,
+    ).until_over()
+
+
+def conclude_campaign(
+    output: Output, stack: Stack, campaign_id: str, ended: Outcome[Campaign], wanted: Wanted
+) -> int:
+    """Print how the campaign ended, store the wanted files, and return the exit code."""
+    failure = failure_of(ended)
+    left = files_of(stack, campaign_id, ended.record)
+    print_campaign(output, ended.record, left)
+    if wanted.requirements and failure is None:
+        require_answers(campaign_id, left)
+    checks = checks_of(output, wanted.requirements, left.results, failure)
+    directory = _keep(output, stack, campaign_id, left, wanted.out)
+    code, error = tell_end(output, ended, failure)
+    output.document(
+        {
+            **left.as_document(record_of(CAMPAIGN, campaign_id, ended.record), checks, error),
+            "directory": None if directory is None else str(directory),
+        }
+    )
+    unmet = complain_of_unmet(output, checks)
+    return code or unmet
+
+
+def print_campaign(output: Output, record: Campaign | None, left: CampaignFiles) -> None:
+    """Print the answers, with the differences of a pool first, or a dry run's estimate."""
+    if left.results is not None:
+        if left.results.campaign.kind == "pool":
+            print_differences(output, left.results.differences, "The newest run", "The others")
+        print_answers(output.console, left.results, verbose=output.is_verbose)
+    elif record is not None and record.status == "dry_run":
+        print_campaign_estimate(output.console, record, left.estimate)
+    elif record is not None and record.status == "skipped":
+        output.say(record.conclusion or "")
+
+
+def _keep(
+    output: Output, stack: Stack, campaign_id: str, left: CampaignFiles, out: Path | None
+) -> Path | None:
+    """Copy the files to `out`, if there are any. Returns the directory, and prints the page."""
+    if left.results is None and left.plan is None:
+        return None
+    if out is None:
+        output.line(f"Files: {left.address}")
+        return None
+    runs = () if left.results is None else left.results.linked
+    copies = files.download_campaign(stack, campaign_id, out, runs)
+    page = next((copy for copy in copies if copy.name == files.PAGE), copies[0].parent)
+    output.line(f"Results: {page}")
+    return copies[0].parent

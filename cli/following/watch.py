@@ -1,0 +1,310 @@
+"""Follow one execution to its end. A signal stops the execution, or only the watching.
+
+The signals are those of Ctrl-C, of `kill` and of a terminal that is closed. Nobody watches a run
+whose terminal is gone, and it costs money, so it is stopped too. With `nohup` it goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import FrameType
+from typing import Any, Protocol, Self
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ..errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_UNKNOWN,
+    Refusal,
+    error_code,
+    explain,
+    is_temporary,
+)
+from ..patience import brief
+from ..printing.progress import Display, Late, Left, TimeLeft, describe, pace_of
+from ..reading.kinds import RUN, Kind
+from ..reading.records import Record
+from ..reading.runs import Run
+from ..reading.stack import Execution, Outcome, Stack
+from .losses import Losses
+
+FIRST_POLL_SECONDS = 0.1
+POLL_SECONDS = 1.0
+"""The longest interval between polls. The first are shorter, because a refused plan ends soon."""
+
+OFFLINE_SECONDS = 120.0
+"""How long AWS may not answer before this command stops watching. The execution continues."""
+
+UNRECORDED_SECONDS = 5.0
+"""How long to wait for the record after the end. An invalid plan may leave none."""
+
+
+class Interruption:
+    """A context in which SIGINT, SIGTERM and SIGHUP are counted and do not end the program.
+
+    The count is a plain attribute without a lock. A signal handler runs in the main thread, so it
+    would wait forever for a lock that the main thread holds.
+    """
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+        self.count = 0
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                continue  # as `nohup` and a shell's background jobs ask for
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal = self.signal or signal.Signals(number)
+        self.count += 1
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that a shell expects of a program that a signal ended."""
+        return 128 + (self.signal or signal.SIGINT)
+
+    def pause(self, seconds: float, count: int) -> None:
+        """Sleep until the time is over or the `count`th signal arrives."""
+        deadline = time.monotonic() + seconds
+        while self.count < count and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(0.1, left))
+
+
+class Followed[R: Record](Protocol):
+    """What a watch follows: an execution of one kind and its record."""
+
+    @property
+    def kind(self) -> Kind[R]: ...
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def arn(self) -> str: ...
+
+    def read(self) -> R | None:
+        """Read the record, or None if there is none (yet)."""
+
+    def is_planned(self, record: R) -> bool:
+        """Whether its plan is made, with every arm and metric."""
+
+    def describe(self, record: R, elapsed: float) -> tuple[str, Left | Late | None]:
+        """What it does now, and the time left; `elapsed` is seconds since its start."""
+
+    def news(self) -> list[str]:
+        """What has happened since the last call and is to be told once, such as a loss."""
+
+
+class FollowedRun:
+    """A run that a watch follows."""
+
+    kind = RUN
+
+    def __init__(self, stack: Stack, run_id: str) -> None:
+        self.id = run_id
+        self.arn = stack.arn(RUN, run_id)
+        self._stack = stack
+        self._left = TimeLeft()
+        self._losses = Losses(stack)
+        self._news: list[str] = []
+
+    def read(self) -> Run | None:
+        """The run's record; reads what it has lost, too."""
+        run = self._stack.record(RUN, self.id)
+        if run is not None:
+            self._news += self._losses.since_last_look(run)
+        return run
+
+    def is_planned(self, record: Run) -> bool:
+        """Whether the number of blocks is known."""
+        return bool(record.blocks)
+
+    def describe(self, record: Run, elapsed: float) -> tuple[str, Left | Late | None]:
+        """The phase and the block."""
+        left = None if record.has_measured else self._left.estimate(pace_of(record), elapsed)
+        return describe(record), left
+
+    def news(self) -> list[str]:
+        """The losses since the last call."""
+        news, self._news = self._news, []
+        return news
+
+
+class Watch[R: Record]:
+    """Follow an execution.
+
+    `stops` says whether a signal stops the execution, or only the watching. `elapsed` is the number
+    of seconds since its start. `when_planned` is called once, when the stack has planned it. If it
+    raises Refusal, the watching ends, and with `stops` the execution too.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        followed: Followed[R],
+        display: Display,
+        interruption: Interruption,
+        *,
+        stops: bool = True,
+        elapsed: float = 0.0,
+        when_planned: Callable[[], None] | None = None,
+    ) -> None:
+        self._stack = stack
+        self._followed = followed
+        self._kind = followed.kind
+        self._display = display
+        self._interruption = interruption
+        self._stops = stops
+        self._when_planned = when_planned
+        self._began = time.monotonic() - elapsed
+        self._offline_since: float | None = None
+
+    def until_over(self) -> Outcome[R]:
+        """Wait until the execution is over and the stack has cleaned up after it.
+
+        With `stops`, the first signal stops the execution, and a second one ends the waiting for
+        its clean-up. Otherwise the first signal ends the watching. Raises Refusal when this
+        command can no longer follow or stop the execution, and the Refusal of `when_planned`.
+        """
+        refusal: Refusal | None = None
+        stopped = False
+        over_at: float | None = None
+        poll_seconds = FIRST_POLL_SECONDS
+        execution, record = Execution("RUNNING", "", ""), None
+        with brief(), self._display:
+            while True:
+                if self._interruption.count and not self._stops:
+                    return self._outcome(execution, record)
+                stopping = bool(self._interruption.count or refusal)
+                stopped = stopped or (stopping and self._stop())
+                state = self._poll()
+                if state is not None:
+                    execution, record = state
+                    refusal = refusal or self._refusal(record)
+                    if not execution.is_running:
+                        over_at = over_at or time.monotonic()
+                        patience = UNRECORDED_SECONDS
+                        if record is not None:
+                            patience = self._kind.cleanup_seconds
+                        settled = record is not None and record.is_cleaned_up
+                        if settled or time.monotonic() - over_at > patience:
+                            break
+                # A terminal that was closed takes no more text. Its signal ends the watching.
+                with contextlib.suppress(OSError):
+                    self._show(execution, record, stopped)
+                if stopped and self._interruption.count > 1:
+                    break
+                self._interruption.pause(poll_seconds, count=2 if stopping else 1)
+                poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
+        if refusal is not None:
+            raise refusal
+        return self._outcome(execution, record)
+
+    def _outcome(self, execution: Execution, record: R | None) -> Outcome[R]:
+        return Outcome(self._followed.id, execution, record, self._kind)
+
+    def _refusal(self, record: R | None) -> Refusal | None:
+        """The Refusal of `when_planned`, if any. It is called until AWS has answered it."""
+        if not self._when_planned or record is None or not self._followed.is_planned(record):
+            return None
+        try:
+            self._when_planned()
+            self._when_planned = None
+        except Refusal as refusal:
+            if not self._stops:
+                raise
+            return refusal
+        except (BotoCoreError, ClientError) as error:
+            self._bear(error)
+        return None
+
+    def _poll(self) -> tuple[Execution, R | None] | None:
+        try:
+            # Read the execution first. If it is over, the status read after it is the last one.
+            state = self._stack.execution(self._followed.arn), self._followed.read()
+        except Exception as error:
+            self._bear(error)
+            return None
+        self._offline_since = None
+        return state
+
+    def _bear(self, error: Exception) -> None:
+        """Note that AWS does not answer. Raises Refusal unless that may still pass."""
+        now = time.monotonic()
+        self._offline_since = self._offline_since or now
+        if not is_temporary(error) or now - self._offline_since > OFFLINE_SECONDS:
+            raise self._lost(error) from error
+
+    def _lost(self, error: Exception) -> Refusal:
+        if isinstance(error, ClientError) and error_code(error) == "ExecutionDoesNotExist":
+            return Refusal(
+                f"{self._named} is over: its execution is gone, as after the deletion of its stack."
+                f" What it stored until then is in the bucket {self._stack.bucket}.",
+                EXIT_FAILED,
+            )
+        return Refusal(
+            f"{self._named} can no longer be followed and goes on without this command"
+            f" (`{self._kind.command} show {self._followed.id}` tells its end): {explain(error)}",
+            EXIT_UNKNOWN,
+        )
+
+    @property
+    def _named(self) -> str:
+        return f"{self._kind.noun} {self._followed.id}"
+
+    def _stop(self) -> bool:
+        """Stop the execution. Returns whether AWS has answered; a second signal ends the tries."""
+        try:
+            self._stack.stop(self._followed.arn, "stopped from the command line")
+        except (BotoCoreError, ClientError) as error:
+            if is_temporary(error) and self._interruption.count < 2:
+                return False  # the poll that follows knows for how long
+            raise Refusal(
+                f"{self._named} could not be stopped and may go on (`aws stepfunctions"
+                f" stop-execution --execution-arn {self._followed.arn}` stops it):"
+                f" {explain(error)}",
+                EXIT_INTERRUPTED,
+            ) from error
+        return True
+
+    def _show(self, execution: Execution, record: R | None, stopped: bool) -> None:
+        elapsed = time.monotonic() - self._began
+        for event in self._followed.news():
+            self._display.tell(event, elapsed)
+        left = None
+        if self._offline_since is not None:
+            what = "no answer from AWS, trying again"
+        elif stopped and execution.is_running:
+            what = "stopping"
+        elif not execution.is_running:
+            what = self._kind.cleaning
+        elif record is None:
+            what = "starting"
+        else:
+            what, left = self._followed.describe(record, elapsed)
+            if record.is_over:  # the execution ends in a moment
+                left = None
+        self._display.show(what, elapsed, left)
+
+
+def seconds_since(started_at: str, now: datetime | None = None) -> float:
+    """The seconds since an ISO 8601 time that the stack wrote; 0 if it wrote none."""
+    try:
+        since = (now or datetime.now(UTC)) - datetime.fromisoformat(started_at)
+    except (ValueError, TypeError):  # no time, or one without its zone
+        return 0.0
+    # The stack's clock may be ahead of this machine's.
+    return max(0.0, since.total_seconds())

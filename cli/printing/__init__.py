@@ -1,0 +1,1 @@
+"""Print to a terminal, or as Markdown or JUnit XML. Nothing here asks AWS."""

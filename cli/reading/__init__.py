@@ -1,0 +1,1 @@
+"""Read what a person names and what the stack stored."""

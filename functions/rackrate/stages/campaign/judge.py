@@ -1,0 +1,343 @@
+"""Judge: record a step's outcome, compute the answers so far, and name the next step or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rackrate.changes import change_of
+from rackrate.errors import StepsLost
+from rackrate.executions.campaigns import CampaignStep
+from rackrate.plan.campaign import run_id_of_step
+from rackrate.plan.fields import STARTED_BY
+from rackrate.plan.looks import looks
+from rackrate.plan.planned_campaign import PlannedCampaign
+from rackrate.resources import Resources
+from rackrate.results.build import RunFailure, campaign_status
+from rackrate.results.build_campaign import answers_of_runs
+from rackrate.stages.campaign.change import going_on, progress_of
+from rackrate.times import later, now, seconds_between
+from rackrate.verdict import campaign as verdict
+from rackrate_contract.campaign import Answer, CampaignFacts, CampaignStopped
+from rackrate_contract.document import Document, Json
+from rackrate_contract.executions import CampaignRecord
+from rackrate_contract.results import Results
+from rackrate_text.failures import grouped
+from rackrate_text.units import dollars
+from rackrate_text.words import listed
+
+#: So many steps without a result in a row end a campaign: what fails twice will fail again.
+LOST_IN_A_ROW = 2
+
+
+class Judged(Document):
+    """Whether a campaign has made enough steps, and the next step if not."""
+
+    enough: bool
+    number: int
+    """The next step's number; the last one's if it has made enough."""
+    run_id: str
+    """The id of that step's run."""
+    plan: Json
+    """The input of that run; empty if it has made enough."""
+
+
+def judge(
+    campaign_id: str,
+    resources: Resources,
+    *,
+    failure: RunFailure | None,
+    failed: int | None = None,
+) -> Judged:
+    """Record the outcome of the step that goes on, and decide what comes next.
+
+    The call can be repeated: a step that goes on is named again, and the failure of the step before
+    is not taken for its own.
+
+    Args:
+        campaign_id: the campaign.
+        resources: the stack's resources.
+        failure: why a step's change or run failed, or None.
+        failed: the number of that step.
+
+    Raises:
+        StepsLost: the last steps have no result, or none has one.
+        NodesBusy: the campaign does not hold its nodes any more.
+    """
+    campaigns = resources.store.campaigns
+    record, planned = going_on(campaign_id, resources), campaigns.plan(campaign_id)
+    steps = campaigns.steps(campaign_id)
+    if steps and steps[-1].is_open:
+        own_failure = failure if failed == steps[-1].number else None
+        outcome = _outcome(steps[-1], planned, own_failure, resources)
+        if outcome is None:
+            return _named(steps[-1], record, planned, resources)
+        steps[-1] = outcome
+        # The step last: a call that is repeated looks only at a step that is still open.
+        if outcome.has_result and record.series is not None:
+            campaigns.add_to_series(record.series, outcome.run_id)
+        if outcome.has_result and outcome.change_seconds is not None:
+            campaigns.note_change(change_of(planned.campaign).name, outcome.change_seconds)
+        campaigns.put_step(campaign_id, outcome)
+    runs = results_of(record, steps, resources)
+    answers = _answers(record, planned, runs)
+    noted = _progress(record, planned, steps, runs, answers)
+    campaigns.update(campaign_id, **noted)
+    _check_losses(steps)
+    stopped = _stop(record, planned, steps, answers, noted)
+    if stopped is not None:
+        campaigns.update(campaign_id, stopped=stopped.to_json(), phase=_phase(stopped))
+        if not any(step.has_result for step in steps):
+            raise StepsLost(losses(steps))
+        last = steps[-1]
+        return Judged(enough=True, number=last.number, run_id=last.run_id, plan={})
+    number = len(steps) + 1
+    value = planned.campaign.value_after([each.value for each in steps if each.has_result])
+    step = CampaignStep(
+        number=number,
+        change=change_of(planned.campaign).title(value),
+        value=value,
+        run_id=run_id_of_step(campaign_id, number),
+        status="changing",
+        started_at=None,
+        change_seconds=None,
+        run_seconds=None,
+        dollars=None,
+        nodes={},
+        begins_at=later(now(), 60 * pause)
+        if (pause := planned.campaign.pause_minutes) and any(each.source is None for each in steps)
+        else None,
+    )
+    campaigns.put_step(campaign_id, step)
+    return _named(step, record, planned, resources)
+
+
+def _named(
+    step: CampaignStep, record: CampaignRecord, planned: PlannedCampaign, resources: Resources
+) -> Judged:
+    """Name a step as the one that goes on."""
+    campaign_id = planned.campaign_id
+    resources.store.campaigns.update(
+        campaign_id,
+        step=step.number,
+        step_run_id=step.run_id,
+        phase=f"{progress_of(record, step)}: {step.change}",
+    )
+    plan = planned.campaign.plan_of_step(campaign_id, step.number)
+    # With this field the console leads from the run to its campaign.
+    plan[STARTED_BY] = planned.execution_arn
+    return Judged(enough=False, number=step.number, run_id=step.run_id, plan=plan)
+
+
+# -- the outcome of a step
+
+
+def _outcome(
+    step: CampaignStep, planned: PlannedCampaign, failure: RunFailure | None, resources: Resources
+) -> CampaignStep | None:
+    """The step with its outcome; None if it still goes on."""
+    store = resources.store
+    run = store.runs.find(step.run_id) if step.status == "running" else None
+    if run is None or run.is_running:
+        if failure is None:
+            return None
+        known: Json = {"status": "lost", "reason": failure.text}
+        if run is not None:
+            # The clean-up records the end of a run that was stopped, perhaps later.
+            status = "aborted" if failure.stopped else "failed"
+            known |= {"started_at": run.started_at, "status": status}
+            known["run_seconds"] = seconds_between(run.started_at, now())
+    else:
+        known = {
+            "status": run.status,
+            "started_at": run.started_at,
+            "run_seconds": seconds_between(run.started_at, run.finished_at or now()),
+        }
+        if run.error is not None:
+            known["reason"] = RunFailure(run.error, run.cause or "").text
+        if run.status in ("succeeded", "degraded"):
+            arms = store.runs.plan(step.run_id).arms
+            known["nodes"] = {arm.name: arm.node_names for arm in arms}
+    if planned.estimate is not None:
+        seconds = (step.change_seconds or 0.0) + (known.get("run_seconds") or 0.0)
+        if step.begins_at is not None:
+            seconds += 60 * planned.campaign.pause_minutes
+        known["dollars"] = planned.estimate.of_step(step.value).usd(seconds)
+    return step.model_copy(update=known)
+
+
+def _check_losses(steps: Sequence[CampaignStep]) -> None:
+    """Raise StepsLost if the last steps have no result."""
+    own = [step for step in steps if step.source is None][-LOST_IN_A_ROW:]
+    if len(own) == LOST_IN_A_ROW and not any(step.has_result for step in own):
+        raise StepsLost(losses(own))
+
+
+def losses(steps: Sequence[CampaignStep]) -> str:
+    """Steps without a result, with their reasons."""
+    lost = [step.reason or step.status for step in steps if not step.has_result]
+    reasons = (loss.cause for loss in grouped((reason, "") for reason in lost))
+    numbers = [step.number for step in steps if not step.has_result]
+    one = len(numbers) == 1
+    told = f"{'step' if one else 'steps'} {listed(numbers)} of this campaign"
+    return "\n".join([f"{told} {'has' if one else 'have'} no result", *reasons])
+
+
+# -- what comes next
+
+
+def _answers(
+    record: CampaignRecord, planned: PlannedCampaign, runs: Sequence[Results]
+) -> tuple[Answer, ...]:
+    """The answers over the draws so far; none for a sweep, which makes all of its steps."""
+    if planned.campaign.sweep is not None:
+        return ()
+    return answers_of_runs(
+        facts_of(record, planned, failure=None), runs, least=record.least, most=record.steps
+    )
+
+
+def _stop(
+    record: CampaignRecord,
+    planned: PlannedCampaign,
+    steps: Sequence[CampaignStep],
+    answers: Sequence[Answer],
+    noted: Json,
+) -> CampaignStopped | None:
+    """Why to make no more steps, or None."""
+    campaign = planned.campaign
+    if campaign.sweep is not None:
+        done = [step for step in steps if step.has_result]
+        if len(done) >= campaign.most:
+            text = f"Every step of the sweep is made: {len(done)} runs."
+            return CampaignStopped(after=len(steps), most=campaign.most, why="most", text=text)
+    else:
+        stopped = verdict.stop(answers, after=len(steps), least=campaign.least, most=campaign.most)
+        if stopped is not None:
+            return stopped
+    return _over_budget(record, planned, steps, noted["usd"])
+
+
+def _over_budget(
+    record: CampaignRecord,
+    planned: PlannedCampaign,
+    steps: Sequence[CampaignStep],
+    spent: float | None,
+) -> CampaignStopped | None:
+    """Stop if the next step might exceed the budget. The steps so far say what it costs."""
+    campaign, estimate = planned.campaign, planned.estimate
+    if estimate is None or spent is None:
+        return None
+    value = campaign.value_after([step.value for step in steps if step.has_result])
+    measured = [
+        step.dollars
+        for step in steps
+        if step.has_result
+        and step.value == value
+        and step.dollars is not None
+        # The first draw has no pause before it, which the next one has.
+        and (step.begins_at is not None or not campaign.pause_minutes)
+    ]
+    of_step = estimate.of_step(value)
+    most = of_step.usd(of_step.most_seconds + 60 * campaign.pause_minutes)
+    following = max(measured) if measured else most
+    if following is None or spent + following <= campaign.budget_dollars:
+        return None
+    called = "draws" if campaign.sweep is None else "steps"
+    return CampaignStopped(
+        after=len(steps),
+        most=campaign.most,
+        why="budget",
+        text=f"Stopped after {len(steps)} of at most {campaign.most} {called}: the next would bring"
+        f" the cost to about {dollars(spent + following)}, more than the budget of"
+        f" {dollars(campaign.budget_dollars)}.",
+    )
+
+
+def _progress(
+    record: CampaignRecord,
+    planned: PlannedCampaign,
+    steps: Sequence[CampaignStep],
+    runs: Sequence[Results],
+    answers: Sequence[Answer],
+) -> Json:
+    """What the steps so far tell: their cost, the time that is left, the answers so far."""
+    campaign = planned.campaign
+    own = [step for step in steps if step.source is None]
+    costs = [step.dollars for step in own]
+    known = [cost for cost in costs if cost is not None]
+    times = [
+        step.change_seconds + step.run_seconds
+        for step in own
+        if step.has_result and step.change_seconds is not None and step.run_seconds is not None
+    ]
+    pause = 60 * campaign.pause_minutes
+    step_seconds = sum(times) / len(times) + pause if times else record.expected_step_seconds
+    elapsed = seconds_between(record.started_at, now())
+    made = len(steps) if campaign.sweep is None else sum(step.has_result for step in steps)
+    at = looks(campaign.least, campaign.most)
+    noted: Json = {
+        "usd": sum(known) if len(known) == len(costs) else None,
+        "expected_step_seconds": step_seconds,
+        "expected_seconds": elapsed + max(0, campaign.most - made) * step_seconds,
+        "next_look": next((look for look in at if look > made), at[-1]),
+    }
+    if runs:
+        noted["lab_scale"] = runs[-1].run.lab_scale
+    if answers:
+        noted["conclusion"] = verdict.conclusion(answers)
+    return noted
+
+
+# -- what report_campaign uses too
+
+
+def facts_of(
+    record: CampaignRecord,
+    planned: PlannedCampaign,
+    *,
+    failure: RunFailure | None,
+    lost: int = 0,
+) -> CampaignFacts:
+    """The facts about a campaign for its results.
+
+    Args:
+        record: its item.
+        planned: its plan.
+        failure: why it failed, or None.
+        lost: the number of its steps without a result.
+    """
+    campaign = planned.campaign
+    return CampaignFacts.from_fields(
+        record,
+        id=record.id,
+        status=campaign_status(failure, lost=lost),
+        seconds=seconds_between(record.leased_at or record.started_at, now()),
+        dollars=record.usd,
+        swept=None if campaign.sweep is None else campaign.sweep.change,
+        series=campaign.series,
+        continues=campaign.continues,
+        error=None if failure is None else failure.error,
+        cause=None if failure is None else failure.cause,
+    )
+
+
+def results_of(
+    record: CampaignRecord, steps: Sequence[CampaignStep], resources: Resources
+) -> list[Results]:
+    """The results of the runs that count, in the order in which they were made.
+
+    They are those of the campaign's own steps, or of all draws of its series. A run whose results
+    are gone is left out.
+    """
+    run_ids = [step.run_id for step in steps if step.has_result]
+    if record.series is not None:
+        # The newest draw comes last, also if an earlier campaign brought it into the series.
+        earlier = resources.store.campaigns.series(record.series)
+        run_ids = [*(each for each in earlier if each not in run_ids), *run_ids]
+    found = (resources.store.runs.find_text(run_id, "results.json") for run_id in run_ids)
+    return [Results.read(text) for text in found if text is not None]
+
+
+def _phase(stopped: CampaignStopped) -> str:
+    """The end of the steps as a phase: the sentence without its capital and its period."""
+    return f"{stopped.text[:1].lower()}{stopped.text[1:].rstrip('.')}"

@@ -1,0 +1,440 @@
+"""Plan campaign: check a campaign, estimate it, and record it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rackrate.changes import DRAWS, SWEEPS, change_of
+from rackrate.changes.base import Value
+from rackrate.errors import Fault, InvalidCampaign, InvalidPlan
+from rackrate.executions.campaigns import Campaigns, CampaignStep
+from rackrate.executions.earlier import check_earlier_runs
+from rackrate.plan.campaign import Campaign, Uploaded, check_plans, read_campaign
+from rackrate.plan.campaign_estimate import (
+    campaign_estimate,
+    change_span,
+    check_budget,
+    step_estimate,
+)
+from rackrate.plan.campaign_fields import MAX_POOL
+from rackrate.plan.capacity import load_nodes_for
+from rackrate.plan.faults import Faults
+from rackrate.plan.fields import LEAST_PAIRS, STARTED_BY
+from rackrate.plan.looks import looks
+from rackrate.plan.model import Plan
+from rackrate.plan.planned_campaign import PlannedCampaign
+from rackrate.resources import Resources
+from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
+from rackrate.settings import LOAD, StackArm
+from rackrate.stages.execution.take_lease import name_faults
+from rackrate.stages.run.plan import compared_metrics, lay_out, placeholder_nodes
+from rackrate.times import now
+from rackrate.verdict.draws import draws_needed
+from rackrate_contract.campaign import CampaignKind, CampaignStatus
+from rackrate_contract.document import Document, Json
+from rackrate_contract.estimates import CampaignEstimate, Estimates, Power
+from rackrate_text.names import is_id
+from rackrate_text.words import counted
+
+#: The figures of a dry run: how many draws answer for these true ratios ...
+_EFFECTS = (2.0, 1.3, 1.1, 1.0)
+#: ... if draws differ as much as this.
+_VARIABILITIES = (0.02, 0.05, 0.1)
+#: With fewer runs of each number of nodes, a number's own variance has one degree of freedom.
+LEAST_RUNS_OF_A_TIER = 3
+#: The guard about nodes that do not exist yet says nothing here: each run plans with its own.
+_OF_NODES_TO_COME = "placeholder_nodes"
+
+
+class CampaignPlanned(Document):
+    """What the next states need of a planned campaign."""
+
+    campaign_id: str
+    kind: CampaignKind
+    dry_run: bool
+    estimate: CampaignEstimate | None
+    """Null for a pool."""
+    warnings: tuple[str, ...]
+    skipped: bool = False
+    """Whether it ends here, because an earlier campaign of its series goes on."""
+
+
+def plan_campaign(
+    raw: object, resources: Resources, *, campaign_id: str, execution_arn: str
+) -> CampaignPlanned:
+    """Plan a campaign. The call can be repeated.
+
+    Args:
+        raw: the execution's input.
+        resources: the stack's resources.
+        campaign_id: the campaign.
+        execution_arn: its execution.
+
+    Raises:
+        InvalidCampaign: the user has to change the input; nothing was started.
+    """
+    settings, campaigns = resources.settings, resources.store.campaigns
+    faults = Faults(name_faults(resources.store.runs.find(campaign_id)))
+    before = _continued(raw, campaign_id, campaigns, faults)
+    campaign = read_campaign(
+        raw,
+        campaign_id=campaign_id,
+        sweeps=SWEEPS,
+        owns_nodes=settings.owns_nodes,
+        before=None if before is None else before.input,
+        faults=faults,
+    )
+    if not faults and (skipped := _skip(campaign_id, campaign, campaigns)) is not None:
+        return skipped
+    taken_over: list[CampaignStep] = []
+    if campaign.pool is not None:
+        planned = _plan_pool(campaign, raw, resources, campaign_id, execution_arn, faults)
+    else:
+        taken_over = _taken_over(before, campaign, campaigns)
+        planned = _plan_steps(
+            campaign,
+            [step.value for step in taken_over],
+            before.input if before is not None else raw,
+            resources,
+            campaign_id,
+            execution_arn,
+            faults,
+        )
+    if faults or planned is None:
+        raise InvalidCampaign([*dict.fromkeys(faults)])
+    campaigns.put(campaign_id, "plan.json", planned)
+    for step in taken_over:
+        campaigns.put_step(campaign_id, step)
+    _record(planned, len(taken_over), campaigns)
+    return CampaignPlanned(
+        campaign_id=campaign_id,
+        kind=planned.campaign.kind,
+        dry_run=campaign.dry_run,
+        estimate=planned.estimate,
+        warnings=planned.warnings,
+    )
+
+
+# -- a campaign that this one continues
+
+
+def _continued(
+    raw: object, campaign_id: str, campaigns: Campaigns, faults: Faults
+) -> PlannedCampaign | None:
+    """The campaign that an input continues, if there is one that has ended."""
+    name = raw.get("continue") if isinstance(raw, dict) else None
+    if not isinstance(name, str) or not name:
+        return None
+    if name == campaign_id:
+        faults.append(Fault("continue", "is this very campaign", "name one that has ended"))
+        return None
+    # What is no id could not be a key of the table either.
+    record = campaigns.find(name) if is_id(name) else None
+    found = None if record is None else campaigns.find_document(name, "plan.json", PlannedCampaign)
+    if record is None or found is None:
+        remedy = "name a campaign of this stack; rackrate campaign list names them"
+        faults.append(Fault("continue", f"there is no campaign {name[:80]!r}", remedy))
+    elif record.is_running:
+        problem = f"the campaign {name!r} is still going"
+        faults.append(Fault("continue", problem, "wait for its end, or stop its execution"))
+    elif record.kind == "pool":
+        problem = f"the campaign {name!r} is a pool, which has no steps to make"
+        faults.append(Fault("continue", problem, "pool again, with more runs"))
+    else:
+        return found
+    return None
+
+
+def _taken_over(
+    before: PlannedCampaign | None, campaign: Campaign, campaigns: Campaigns
+) -> list[CampaignStep]:
+    """The finished steps of the campaign that this one continues, as its own first steps."""
+    if before is None:
+        return []
+    steps = [step for step in campaigns.steps(before.campaign_id) if step.has_result]
+    return [
+        step.model_copy(
+            update={"number": number, "source": step.source or f"campaign {before.campaign_id}"}
+        )
+        for number, step in enumerate(steps[: campaign.most], start=1)
+    ]
+
+
+# -- draws and sweeps
+
+
+def _plan_steps(
+    campaign: Campaign,
+    done: Sequence[Value | None],
+    given: object,
+    resources: Resources,
+    campaign_id: str,
+    execution_arn: str,
+    faults: Faults,
+) -> PlannedCampaign | None:
+    """Check and estimate the steps; None, with faults, if some step cannot be made."""
+    settings = resources.settings
+    if not settings.owns_nodes:
+        return None
+    change = change_of(campaign)
+    values: Sequence[Value | None] = campaign.sweep.values if campaign.sweep else (None,)
+    if campaign.sweep is not None:
+        faults += change.faults(campaign.sweep.values, resources)
+    if any(fault.path.startswith("sweep") for fault in faults):
+        # Without its values nothing is known of its nodes, but the plan can be checked.
+        values, change = (None,), DRAWS
+    counts = {value: change.node_count(value, settings.node_count) for value in values}
+    plans = check_plans(
+        campaign.plan,
+        counts.values(),
+        settings=settings,
+        campaign_id=campaign_id,
+        faults=faults,
+    )
+    for plan in list(plans.values())[:1]:
+        _check_earlier(plan, resources, faults)
+    if faults:
+        return None
+    kinds = {value: (counts[value], change.instance_type(value)) for value in values}
+    estimates = {
+        kind: _estimates(plans[kind[0]], *kind, resources) for kind in dict.fromkeys(kinds.values())
+    }
+    plan = plans[counts[values[0]]]
+    metrics = compared_metrics(plan)
+    measured = resources.store.campaigns.change_seconds(change.name)
+    seconds = change_span(measured) or change.seconds
+    estimate = campaign_estimate(
+        campaign,
+        [step_estimate(v, counts[v], seconds, estimates[kinds[v]]) for v in values],
+        changes=len(measured),
+        done=done,
+        power=_power(campaign, plan, len(metrics) * (len(plan.arms) - 1)),
+        guards=_guards(estimates.values()),
+    )
+    warnings = check_budget(campaign, estimate, faults)
+    if campaign.sweep is not None and campaign.sweep.change == "nodes":
+        warnings += _few_pairs(campaign.sweep.runs_per_step, plan, counts[values[0]])
+    return PlannedCampaign(
+        campaign_id=campaign_id,
+        execution_arn=execution_arn,
+        campaign=campaign,
+        input=_without_kinship(given),
+        metrics=metrics,
+        threshold=plan.threshold,
+        if_busy=plan.if_busy,
+        # A change concerns all arms, also those that the runs do not use.
+        stack_arms=tuple(
+            dict.fromkeys([*_names(settings.arms), *_names(plan.node_sets(settings))])
+        ),
+        estimate=estimate,
+        warnings=tuple(warnings),
+    )
+
+
+def _names(node_sets: Iterable[StackArm]) -> list[str]:
+    return [each.name for each in node_sets]
+
+
+def _check_earlier(plan: Plan, resources: Resources, faults: Faults) -> None:
+    try:
+        check_earlier_runs(plan, resources.store)
+    except InvalidPlan as invalid:
+        faults += [replace(fault, path=f"plan.{fault.path}") for fault in invalid.faults]
+
+
+def _estimates(
+    plan: Plan, count: int, instance_type: str | None, resources: Resources
+) -> Estimates:
+    settings = resources.settings
+    nodes = {
+        arm.name: placeholder_nodes(arm, count, resources, instance_type) for arm in settings.arms
+    }
+    if settings.load in plan.node_sets(settings):
+        loading = load_nodes_for(count, settings)
+        nodes[LOAD] = placeholder_nodes(settings.load, loading, resources)
+    return lay_out(plan, nodes, resources, placeholders=True).estimates
+
+
+def _guards(estimates: Iterable[Estimates]) -> list[str]:
+    """What may go wrong in the runs, each once."""
+    return list(
+        dict.fromkeys(
+            "; ".join(filter(None, (guard.text, guard.remedy)))
+            for each in estimates
+            for guard in each.guards
+            if guard.would_trip and guard.guard != _OF_NODES_TO_COME
+        )
+    )
+
+
+def _few_pairs(runs: int, plan: Plan, nodes: int) -> list[str]:
+    """A warning if the intervals of a sweep over nodes will rest on few runs or few pairs."""
+    pairs = {"one": 1, "ring": nodes if nodes > 2 else 1, "mesh": nodes * (nodes - 1) // 2}
+    pairing = plan.pairing
+    least = pairs[pairing] if isinstance(pairing, str) else pairing.random
+    if runs >= LEAST_RUNS_OF_A_TIER and least >= LEAST_PAIRS:
+        return []
+    return [
+        f"each number of nodes has {counted(runs, 'run')}, and the first, {nodes} nodes,"
+        f" {counted(least, 'pair')} in each run: the intervals will be wide; ask for runs_per_step"
+        f" of at least {LEAST_RUNS_OF_A_TIER}, and for {LEAST_PAIRS} pairs or more by the pairing"
+        " and the first number"
+    ]
+
+
+def _power(campaign: Campaign, plan: Plan, answers: int) -> list[Power]:
+    """How many draws may be needed; nothing for a sweep."""
+    if campaign.draws is None:
+        return []
+    return [
+        Power(
+            ratio=effect,
+            variability=variability,
+            draws=draws_needed(effect, variability, threshold=plan.threshold, answers=answers),
+        )
+        for variability in _VARIABILITIES
+        for effect in _EFFECTS
+    ]
+
+
+# -- pools
+
+
+def _plan_pool(
+    campaign: Campaign,
+    given: object,
+    resources: Resources,
+    campaign_id: str,
+    execution_arn: str,
+    faults: Faults,
+) -> PlannedCampaign | None:
+    """Check the runs of a pool; None, with faults, if they cannot be pooled."""
+    found = _named(campaign.pool or (), resources, faults)
+    runs = {
+        path: run
+        for path, entry in found.items()
+        if (run := _read_run(entry, path, resources, faults)) is not None
+    }
+    if len(runs) == len(found):
+        check_pool(runs, faults)
+    if faults:
+        return None
+    pooled = in_order(list(runs.values()))
+    newest = pooled[-1]
+    plan = newest.plan
+    return PlannedCampaign(
+        campaign_id=campaign_id,
+        execution_arn=execution_arn,
+        campaign=campaign.model_copy(update={"pool": tuple(found.values())}),
+        input=_without_kinship(given),
+        metrics=compared_metrics(plan),
+        threshold=plan.threshold,
+        if_busy="wait",
+        stack_arms=(),
+        estimate=None,
+        warnings=tuple(notes_of(pooled)),
+    )
+
+
+def _named(
+    entries: Sequence[str | Uploaded], resources: Resources, faults: Faults
+) -> dict[str, str | Uploaded]:
+    """The entries of a pool by their path, with the runs of baselines in place of their names."""
+    found: dict[str, str | Uploaded] = {}
+    for index, entry in enumerate(entries):
+        path = f"pool[{index}]"
+        if isinstance(entry, Uploaded):
+            found[path] = entry
+            continue
+        named = resources.store.runs.named(entry)
+        if named.problem is not None:
+            faults.append(Fault(path, named.problem, named.remedy))
+        for number, run in enumerate(named.runs):
+            found[f"{path} ({number})" if named.is_baseline else path] = run.id
+    if len(found) > MAX_POOL:
+        problem = f"stands for {len(found)} runs, more than {MAX_POOL}"
+        faults.append(Fault("pool", problem, "name fewer"))
+    return found
+
+
+def read_pool(planned: PlannedCampaign, resources: Resources) -> list[PooledRun]:
+    """The runs of a planned pool.
+
+    Raises:
+        InvalidCampaign: one is gone since.
+    """
+    faults = Faults()
+    entries = enumerate(planned.campaign.pool or ())
+    runs = [_read_run(entry, f"pool[{index}]", resources, faults) for index, entry in entries]
+    if faults:
+        raise InvalidCampaign(faults)
+    return in_order([run for run in runs if run is not None])
+
+
+def _read_run(
+    entry: str | Uploaded, path: str, resources: Resources, faults: Faults
+) -> PooledRun | None:
+    store, uploaded = resources.store, isinstance(entry, Uploaded)
+    if isinstance(entry, Uploaded):
+        name, text = entry.results, store.objects.find(entry.results)
+        problem, remedy = "there is no such object in the bucket", "upload it first"
+    else:
+        name, text = entry, store.runs.find_text(entry, "results.json")
+        problem, remedy = f"the run {entry!r} left no results", "name a run that was measured"
+    if text is None:
+        faults.append(Fault(path, problem, remedy))
+        return None
+    return read_pooled(text, name=name, path=path, uploaded=uploaded, faults=faults)
+
+
+def _skip(name: str, campaign: Campaign, campaigns: Campaigns) -> CampaignPlanned | None:
+    """Record that a campaign makes nothing, if it asks for that while an earlier one goes on.
+
+    Two that start at the same moment may not see each other. The lease lets them take turns then.
+    """
+    if campaign.dry_run or not campaign.skip_if_running:
+        return None
+    alike = [each.id for each in campaigns.running() if each.series == campaign.series]
+    for earlier in (each for each in alike if each != name):
+        time, kind = now(), campaign.kind
+        why = f"Skipped: the campaign {earlier} of its series is still going."
+        campaigns.start(name, "skipped", time, kind=kind, conclusion=why, finished_at=time)
+        return CampaignPlanned(
+            campaign_id=name, kind=kind, dry_run=False, estimate=None, warnings=(why,), skipped=True
+        )
+    return None
+
+
+# -- the campaign's item
+
+
+def _record(planned: PlannedCampaign, taken_over: int, campaigns: Campaigns) -> None:
+    campaign, estimate = planned.campaign, planned.estimate
+    started_at = now()
+    attributes: Json = {
+        "kind": planned.campaign.kind,
+        "phase": "planned",
+        "execution_arn": planned.execution_arn,
+        "stack_arms": planned.stack_arms,
+        "step": taken_over,
+        "steps": campaign.most,
+        "least": campaign.least,
+        "next_look": looks(campaign.least, campaign.most)[0],
+        "expected_seconds": 0.0 if estimate is None else estimate.seconds.most,
+        "expected_step_seconds": 0.0 if estimate is None else estimate.mean_step_seconds,
+        "usd": 0.0,
+        "budget_dollars": None if estimate is None else campaign.budget_dollars,
+        "series": campaign.series,
+        "seed": campaign.seed,
+        "warnings": planned.warnings,
+    }
+    if campaign.dry_run:
+        attributes |= {"finished_at": started_at, "seconds": 0}
+    status: CampaignStatus = "dry_run" if campaign.dry_run else "running"
+    campaigns.start(planned.campaign_id, status, started_at, **attributes)
+
+
+def _without_kinship(given: object) -> Json:
+    assert isinstance(given, dict)  # the check has found nothing wrong with it
+    return {name: value for name, value in given.items() if name != STARTED_BY}

@@ -1,0 +1,148 @@
+"""Wake nodes: ask for the nodes of a run until they are Ready.
+
+A stack that idles at zero nodes scales its node groups up. In an existing cluster with
+`OnDemandNodeCount`, pods ask the cluster's autoscaler for nodes, such as Karpenter.
+
+A run that waited for its lease wakes them again, because a campaign may have put them to rest.
+
+Runs may overlap. Each run records itself in the table before it asks for nodes, and `rest_nodes`
+scales nothing down while another run is recorded there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rackrate.errors import NodesUnavailable
+from rackrate.executions.store import Store
+from rackrate.measure.holders import hold, is_holding, why_no_node
+from rackrate.measure.node_groups import Sizes, check_hope, groups_of, resize, sizes_of
+from rackrate.measure.nodes import ready_nodes
+from rackrate.plan.check import check_plan
+from rackrate.resources import Resources
+from rackrate.settings import StackArm
+from rackrate.stages.execution.take_lease import held_by_campaign
+from rackrate.stages.run.await_servers import Readiness
+from rackrate.stages.run.plan import check_campaign
+from rackrate.times import now, seconds_between
+from rackrate_text.units import duration
+
+#: How long nodes may take to become Ready after the request.
+WAKING_SECONDS = 20 * 60
+WAIT_SECONDS = 10
+
+
+def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn: str) -> Readiness:
+    """Ask for the nodes of a plan's arms, and for the load nodes if it uses them.
+
+    The state machine calls it until they are Ready. A dry run needs no nodes and is ready at once.
+
+    Raises:
+        InvalidPlan: the plan cannot run on the stack's nodes, or names a campaign that has not
+            started this run; no node was started.
+        NodesUnavailable: a node group reports a new health issue, or `WAKING_SECONDS` are over. The
+            message has the reasons of the node groups, or of the pods that found no node.
+    """
+    settings = resources.settings
+    plan = check_plan(
+        raw,
+        stack_arms=settings.arms,
+        nodes={arm.name: settings.node_count for arm in settings.arms},
+        load_nodes=settings.load_node_count,
+        host_network=bool(settings.host_namespace),
+        run_id=run_id,
+        image=settings.tool_image,
+        allowed_images=settings.allowed_images,
+        # A cluster that the stack made has IPv4.
+        is_ipv6=settings.nodes_on_demand and resources.cluster.is_ipv6,
+    )
+    check_campaign(plan, run_id, resources)
+    if plan.dry_run:
+        return Readiness(ready=True, wait_seconds=0)
+    arms = plan.node_sets(settings)
+    if settings.nodes_on_demand:
+        return _by_pods(arms, resources, run_id=run_id, execution_arn=execution_arn)
+    # A campaign takes care of the nodes of its runs.
+    if plan.campaign is not None:
+        return Readiness(ready=True, wait_seconds=0)
+    return _by_node_groups(arms, resources, run_id=run_id, execution_arn=execution_arn)
+
+
+def _by_pods(
+    arms: Sequence[StackArm], resources: Resources, *, run_id: str, execution_arn: str
+) -> Readiness:
+    settings, store, cluster = resources.settings, resources.store, resources.cluster
+    run = store.runs.find(run_id)
+    if run is None:
+        _record(run_id, execution_arn, arms, (), store)
+    holders = hold(run_id, execution_arn, arms, settings, cluster)
+    waiting = [pod for pod in holders if not is_holding(pod)]
+    if not waiting:
+        return Readiness(ready=True, wait_seconds=0)
+    told = f"{len(holders) - len(waiting)} of {len(holders)} nodes are Ready"
+    seconds = 0.0 if run is None else seconds_between(run.leased_at or run.started_at, now())
+    if seconds > WAKING_SECONDS:
+        reasons = why_no_node(waiting, settings, cluster) or ["the cluster names no reason"]
+        raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))
+    store.runs.update(run_id, phase=f"asking for nodes, {told}")
+    return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+
+
+def _by_node_groups(
+    arms: Sequence[StackArm], resources: Resources, *, run_id: str, execution_arn: str
+) -> Readiness:
+    settings, store = resources.settings, resources.store
+    names = [arm.name for arm in arms]
+    groups = groups_of(resources.eks, settings.cluster_name, arms)
+    complaints = [complaint for group in groups for complaint in group.complaints]
+    run = store.runs.find(run_id)
+    if run is None:
+        _record(run_id, execution_arn, arms, complaints, store)
+    if held_by_campaign(names, None, resources):
+        # It replaces the nodes or changes their number. Take lease waits until it has ended, and
+        # this step is repeated then.
+        return Readiness(ready=True, wait_seconds=0)
+    counts = {arm: settings.count_of(arm) for arm in arms}
+    sizes = sizes_of(counts)
+    for group in groups:
+        size = sizes[group.name]
+        if group.desired != size:
+            resize(resources.eks, settings.cluster_name, group.name, Sizes(0, size, size))
+    if run is None:
+        # Wait even if the nodes are Ready. A run that ends now may have read the table before this
+        # run was recorded, and may still scale the nodes down.
+        return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+    cluster = resources.cluster
+    found = sum(min(count, len(ready_nodes(cluster, arm))) for arm, count in counts.items())
+    wanted = sum(counts.values())
+    applied = all(g.desired == sizes[g.name] and not g.is_updating for g in groups)
+    if applied and found == wanted:
+        return Readiness(ready=True, wait_seconds=0)
+    check_hope(
+        groups,
+        f"{found} of {wanted} nodes are Ready",
+        lambda: resources.autoscaling,
+        complaints_before=run.complaints_before,
+        seconds=seconds_between(run.leased_at or run.started_at, now()),
+        patience_seconds=WAKING_SECONDS,
+    )
+    store.runs.update(run_id, phase=f"waking nodes, {found} of {wanted} Ready")
+    return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+
+
+def _record(
+    run_id: str,
+    execution_arn: str,
+    arms: Sequence[StackArm],
+    complaints: Sequence[str],
+    store: Store,
+) -> None:
+    store.runs.start(
+        run_id,
+        "running",
+        now(),
+        phase="waking nodes",
+        execution_arn=execution_arn,
+        stack_arms=tuple(arm.name for arm in arms),
+        complaints_before=list(complaints),
+    )

@@ -1,0 +1,1 @@
+"""The states of a run, and of a comparison of runs."""

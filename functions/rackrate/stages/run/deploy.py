@@ -1,0 +1,148 @@
+"""Deploy: create the run's owner objects, servers and workloads, and make again what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rackrate.errors import ClusterUnreachable, ServersNotReady
+from rackrate.measure import manifests, members
+from rackrate.measure.holders import hold
+from rackrate.measure.networks import namespace_of, namespaces
+from rackrate.plan.planned_run import PlannedRun
+from rackrate.resources import Resources
+from rackrate.settings import StackArm
+from rackrate.stages.run.teardown import delete_owners, execution_of, has_ended
+from rackrate_contract.arms import Network
+from rackrate_contract.document import Document, Json
+
+
+class Deployed(Document):
+    """The objects that were created or already existed."""
+
+    daemon_sets: int
+    members: int = 0
+    """The pods of the members of workloads."""
+
+
+def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
+    """Create the run's owner objects, DaemonSets of servers and members; keep those that exist.
+
+    Each namespace has an owner object. Each combination of nodes and server network in the plan's
+    arms has a DaemonSet, and so have the load nodes. Each member of a workload is a pod.
+
+    Where the namespace or the rights in it are gone it creates nothing. Await servers then has them
+    made again, and creates what is missing.
+
+    Raises:
+        ClusterUnreachable: what is left of a deleted owner object is still being deleted.
+        ServersNotReady: the run's execution has ended.
+    """
+    planned = resources.store.runs.plan(run_id)
+    resources.store.runs.update(run_id, phase="starting servers")
+    try:
+        made = make_servers(run_id, execution_arn, planned, resources)
+    except ClusterUnreachable as error:
+        if error.access_lost:
+            return Deployed(daemon_sets=0)
+        raise
+    if not made:
+        raise ClusterUnreachable("what the run's deleted owner object owned is still there")
+    return Deployed(
+        daemon_sets=len(_daemon_sets(planned, resources)),
+        members=sum(test.member_count for test, _ in members.of_plan(planned)),
+    )
+
+
+def make_servers(
+    run_id: str, execution_arn: str, planned: PlannedRun, resources: Resources
+) -> bool:
+    """Make what a run needs in the cluster and is not there; the call can be repeated.
+
+    A call that is late must not leave servers of a run that was stopped. So this deletes what it
+    made if the execution has ended since. If the execution ends later, teardown finds everything.
+
+    Args:
+        run_id: the run.
+        execution_arn: its execution.
+        planned: its plan.
+        resources: the stack's resources.
+
+    Returns:
+        False while Kubernetes still deletes an owner object, or what belonged to one.
+
+    Raises:
+        ServersNotReady: the execution has ended.
+    """
+    settings, cluster = resources.settings, resources.cluster
+    owners = {
+        namespace: cluster.create(
+            f"/api/v1/namespaces/{namespace}/configmaps", manifests.owner(run_id, execution_arn)
+        )
+        for namespace in namespaces(settings)
+    }
+    if any("deletionTimestamp" in owner["metadata"] for owner in owners.values()):
+        return False
+    if settings.nodes_on_demand:
+        hold(run_id, execution_arn, planned.plan.node_sets(settings), settings, cluster)
+    complete = True
+    for nodes, network in _daemon_sets(planned, resources):
+        namespace = namespace_of(network, settings)
+        uid = owners[namespace]["metadata"]["uid"]
+        found = cluster.create(
+            f"/apis/apps/v1/namespaces/{namespace}/daemonsets",
+            manifests.servers(
+                run_id=run_id,
+                owner_uid=uid,
+                nodes=nodes,
+                network=network,
+                tests=() if nodes == settings.load else planned.plan.tests,
+                image=settings.tool_image,
+                tolerations=settings.tolerations,
+            ),
+        )
+        # The garbage collector deletes what belonged to an earlier owner object.
+        complete &= found["metadata"]["ownerReferences"][0]["uid"] == uid
+    complete &= _make_members(run_id, planned, owners, resources)
+    if has_ended(execution_of(resources.step_functions, execution_arn)):
+        delete_owners(run_id, resources)
+        raise ServersNotReady("the run has ended, so it needs no servers any more")
+    return complete
+
+
+def _make_members(
+    run_id: str, planned: PlannedRun, owners: Mapping[str, Json], resources: Resources
+) -> bool:
+    """Make the members of all workloads. Returns whether all belong to the owner object."""
+    settings, cluster = resources.settings, resources.cluster
+    of_plan = members.of_plan(planned)
+    if not of_plan:
+        return True
+    namespace = namespace_of("pod", settings)
+    base, uid = f"/api/v1/namespaces/{namespace}", owners[namespace]["metadata"]["uid"]
+    wanted = [(f"{base}/services", members.service(run_id, uid))]
+    for test, arm in of_plan:
+        configured = members.files(run_id, uid, test, arm.name)
+        wanted += [(f"{base}/configmaps", config_map) for config_map in configured]
+        made = members.pods(
+            run_id=run_id,
+            owner_uid=uid,
+            test=test,
+            arm=arm,
+            load_nodes=planned.load_nodes,
+            image=settings.tool_image,
+            tolerations=settings.tolerations,
+        )
+        wanted += [(f"{base}/pods", pod) for pod in made]
+    found = [cluster.create(path, manifest) for path, manifest in wanted]
+    return all(each["metadata"]["ownerReferences"][0]["uid"] == uid for each in found)
+
+
+def _daemon_sets(planned: PlannedRun, resources: Resources) -> list[tuple[StackArm, Network]]:
+    """The nodes and the network of each DaemonSet: one for each set of nodes and server network."""
+    stack_arms = {arm.name: arm for arm in resources.settings.arms}
+    found: list[tuple[StackArm, Network]] = [
+        (stack_arms[arm.stack_arm], arm.server_network) for arm in planned.arms
+    ]
+    if planned.load_nodes and resources.settings.load is not None:
+        found.append((resources.settings.load, "pod"))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,1 @@
+"""What the templates' custom resources do: check, prepare and empty."""
