@@ -23,7 +23,6 @@ from ..printing.progress import display_for
 from ..printing.verdict import print_results
 from ..reading import files
 from ..reading.documents import document_of, read_comparison
-from ..reading.kinds import RUN
 from ..reading.named_runs import NamedRuns, find_named_runs
 from ..reading.requirements import Requirement, check_number_of_runs, parse_requirements
 from ..reading.run_ids import new_id
@@ -104,7 +103,7 @@ def _other_ids(ours: NamedRuns, theirs: Sequence[NamedRuns]) -> list[str]:
 def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, Any]) -> Execution:
     """Start the comparison and wait for its end. A signal stops the comparison."""
     with Interruption() as interruption, display_for(output.errors) as display:
-        arn = stack.start(RUN, comparison_id, json.dumps(asked))
+        arn = stack.start_comparison(comparison_id, json.dumps(asked))
         began, poll_seconds = time.monotonic(), FIRST_POLL_SECONDS
         while (execution := stack.execution(arn)).is_running:
             if interruption.count:

@@ -199,7 +199,6 @@ def _check_document(document: Mapping[str, Json], file: str) -> None:
     for name, remedy in (
         ("dry_run", "ask for the campaign's with --dry-run"),
         ("campaign", "the campaign sets it by itself"),
-        ("compare", "compare runs with `rackrate compare`"),
     ):
         if name in plan:
             raise Refusal(

@@ -34,15 +34,9 @@ def read_plan(path: Path | None, seed: int | None = None, *, dry_run: bool = Fal
 
     A `path` of None is the empty plan, which takes all defaults. `-` is standard input. `seed`
     replaces the plan's own. `dry_run` asks for a dry run even if the plan does not. Raises Refusal
-    when the plan is not one JSON object, is too large for Step Functions, or is a comparison.
+    when the plan is not one JSON object, or is too large for Step Functions.
     """
     plan = {} if path is None else read_object(path, PLAN)
-    if "compare" in plan:
-        raise Refusal(
-            f"{_called(path)}: compare asks for a comparison of two runs, not for a run; use"
-            " `rackrate compare RUN OTHER`, or compare_with to have a new run compared with an"
-            " earlier."
-        )
     if seed is not None:
         plan["seed"] = seed
     if dry_run:

@@ -147,6 +147,13 @@ class Stack:
                 raise _named_twice(kind, name) from error
             raise
 
+    def start_comparison(self, name: str, text: str) -> str:
+        """Start a comparison with the JSON text of its input. Returns the execution's ARN."""
+        machine = self._output("ComparisonStateMachineArn", "state machine for comparisons")
+        return self._step_functions.start_execution(stateMachineArn=machine, name=name, input=text)[
+            "executionArn"
+        ]
+
     def redrive(self, run_id: str) -> str:
         """Let a run that failed or was stopped go on from its stored trials. Returns the ARN."""
         arn = self.arn(RUN, run_id)
@@ -171,12 +178,15 @@ class Stack:
         self._machine(CAMPAIGN)
 
     def _machine(self, kind: Kind[Any]) -> str:
-        if kind.machine not in self.outputs:
+        return self._output(kind.machine, f"{kind.key}s")
+
+    def _output(self, name: str, purpose: str) -> str:
+        if name not in self.outputs:
             raise Refusal(
-                f'The stack "{self.name}" has no output {kind.machine}, so its version has no'
-                f" {kind.key}s; update the stack with `sam build && sam deploy`."
+                f'The stack "{self.name}" has no output {name}, so its version has no'
+                f" {purpose}; update the stack with `sam build && sam deploy`."
             )
-        return self.outputs[kind.machine]
+        return self.outputs[name]
 
     def execution(self, arn: str) -> Execution:
         """The execution's current state."""

@@ -14,13 +14,7 @@ from rackrate.errors import AccessLost, ClusterUnreachable
 from rackrate.measure.cluster import Cluster
 from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import Answer, serve
-from rackrate.stages.stack.bootstrap import (
-    HEAL_SECONDS,
-    RESERVE_SECONDS,
-    Tenant,
-    heal,
-    serve_request,
-)
+from rackrate.stages.stack import bootstrap
 
 
 def _connect() -> Cluster | None:
@@ -38,21 +32,22 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any] | N
 
     Whoever asks cannot say what is made: that is in the environment.
     """
-    tenant = Tenant.from_environment(os.environ)
+    tenant = bootstrap.Tenant.from_environment(os.environ)
     administration = AccessPolicy(aws.session().client("eks"), os.environ)
     if event.get("detail-type") == "Scheduled Event":
         administration.give_back_forgotten()
         return None
     if event["RequestType"] == "Heal":
         try:
-            return dict(heal(tenant, _connect, administration, HEAL_SECONDS).data)
+            seconds = bootstrap.HEAL_SECONDS
+            return dict(bootstrap.heal(tenant, _connect, administration, seconds).data)
         except ClusterUnreachable as error:
             # Under a name that no state retries: the run counts how often it asks.
             raise AccessLost(str(error)) from error
 
     def meet(request: Mapping[str, Any]) -> Answer:
-        seconds = context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
-        return serve_request(request, tenant, _connect, administration, seconds)
+        seconds = context.get_remaining_time_in_millis() / 1000 - bootstrap.RESERVE_SECONDS
+        return bootstrap.serve_request(request, tenant, _connect, administration, seconds)
 
-    serve(event, context, meet, last_seconds=RESERVE_SECONDS)
+    serve(event, context, meet, last_seconds=bootstrap.RESERVE_SECONDS)
     return None

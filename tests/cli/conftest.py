@@ -41,6 +41,7 @@ TEMPLATE: dict[str, Any] = {
     "Parameters": {
         "StateMachineArn": {"Type": "String"},
         "CampaignStateMachineArn": {"Type": "String"},
+        "ComparisonStateMachineArn": {"Type": "String"},
     },
     "Resources": {
         "Bucket": {"Type": "AWS::S3::Bucket"},
@@ -72,6 +73,7 @@ TEMPLATE: dict[str, Any] = {
     "Outputs": {
         "StateMachineArn": {"Value": {"Ref": "StateMachineArn"}},
         "CampaignStateMachineArn": {"Value": {"Ref": "CampaignStateMachineArn"}},
+        "ComparisonStateMachineArn": {"Value": {"Ref": "ComparisonStateMachineArn"}},
         "TableName": {"Value": {"Ref": "Table"}},
         "BucketName": {"Value": {"Ref": "Bucket"}},
     },
@@ -154,6 +156,7 @@ class DeployedStack:
     bucket: str
     state_machine: str
     campaign_machine: str
+    comparison_machine: str
 
     def record(self, run_id: str, **fields: Any) -> None:
         """Write the run's item as the stack's functions do."""
@@ -193,6 +196,10 @@ class DeployedStack:
     def campaigns(self) -> list[Any]:
         """All executions of campaigns so far."""
         return self._executions(self.campaign_machine)
+
+    def comparisons(self) -> list[Any]:
+        """All executions of comparisons so far."""
+        return self._executions(self.comparison_machine)
 
     def _executions(self, machine_arn: str) -> list[Any]:
         answer = client("stepfunctions").list_executions(stateMachineArn=machine_arn)
@@ -291,6 +298,10 @@ class DeployedStack:
         """Replace the definition of the stack's state machine of campaigns."""
         self._define(self.campaign_machine, definition)
 
+    def define_comparison(self, definition: dict[str, Any]) -> None:
+        """Replace the definition of the stack's state machine of comparisons."""
+        self._define(self.comparison_machine, definition)
+
     def _define(self, machine_arn: str, definition: dict[str, Any]) -> None:
         client("stepfunctions").update_state_machine(
             stateMachineArn=machine_arn, definition=json.dumps(definition)
@@ -310,6 +321,7 @@ def stack(aws: str) -> DeployedStack:
         for parameter, suffix in (
             ("StateMachineArn", ""),
             ("CampaignStateMachineArn", "-campaign"),
+            ("ComparisonStateMachineArn", "-comparison"),
         )
     }
     cloudformation = client("cloudformation")

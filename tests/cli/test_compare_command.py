@@ -74,7 +74,7 @@ def comparing(stack: DeployedStack) -> DeployedStack:
 
 def write(stack: DeployedStack, content: Any) -> None:
     """Let the stack's state machine write this comparison."""
-    stack.define(
+    stack.define_comparison(
         machine(
             ("Page", writing(stack, "report.html", PAGE)),
             ("Document", writing(stack, "comparison.json", json.dumps(content))),
@@ -87,7 +87,7 @@ def test_what_differed_is_said_before_what_it_did_within_80_columns(
 ) -> None:
     done = rackrate("compare", "latest", "r0", "--out", tmp_path, "--stack", comparing.name)
     assert done.exit_code == 0, done.output
-    [execution] = comparing.executions()
+    [execution] = comparing.comparisons()
     assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "r0"}}
     said = done.stdout
     assert "c5n.9xlarge" in said
@@ -121,7 +121,7 @@ def test_a_baseline_is_asked_for_by_its_name(
     assert rackrate("baseline", "set", "golden", "r0", "--stack", comparing.name).exit_code == 0
     done = rackrate("compare", "r1", "golden", "--out", tmp_path, "--stack", comparing.name)
     assert done.exit_code == 0, done.output
-    [execution] = comparing.executions()
+    [execution] = comparing.comparisons()
     assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "golden"}}
     assert "Run r1 against golden (r0)" in done.stdout
 
@@ -145,7 +145,7 @@ def test_a_baseline_of_several_runs_is_compared_with_as_one(
         "--require", "tcp-1 worse",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    [execution] = comparing.executions()
+    [execution] = comparing.comparisons()
     assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "main"}}
     assert "Run r1 against the 4 runs of main" in done.stdout
     assert "The others" in done.stdout
@@ -156,7 +156,7 @@ def test_runs_are_listed_for_the_stack(
 ) -> None:
     write(comparing, document(**{"with": "2 runs", "with_runs": ["r0", "m1"]}))
     done = rackrate("compare", "r1", "r0", "m1", "--out", tmp_path, "--stack", comparing.name)
-    [execution] = comparing.executions()
+    [execution] = comparing.comparisons()
     assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": ["r0", "m1"]}}
     assert "Run r1 against the 2 runs" in done.stdout
 
@@ -176,7 +176,7 @@ def test_a_gate_with_fewer_than_four_runs_is_refused_before_anything_starts(
         assert done.exit_code == 2, done.output
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
-    assert comparing.executions() == []
+    assert comparing.comparisons() == []
 
 
 def test_a_requirement_that_is_not_met_is_exit_code_1(
@@ -195,7 +195,7 @@ def test_what_the_stack_refuses_is_its_own_sentence_and_exit_code_2(
     cause = "compare: the runs 'r1' and 'r0' have nothing in common; compare runs of the same plan"
     wrapped = json.dumps({"errorMessage": cause, "errorType": "InvalidComparison"})
     refuse = {"Type": "Fail", "Error": "InvalidComparison", "Cause": wrapped}
-    comparing.define(machine(("Refuse", refuse)))
+    comparing.define_comparison(machine(("Refuse", refuse)))
     done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
     assert done.exit_code == 2
     assert f"cannot be compared: {cause}." in done.stderr
@@ -206,7 +206,7 @@ def test_a_comparison_that_breaks_is_exit_code_1(
     comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
     broken = {"Type": "Fail", "Error": "Sandbox.Timedout", "Cause": "out of time"}
-    comparing.define(machine(("Break", broken)))
+    comparing.define_comparison(machine(("Break", broken)))
     done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
     assert done.exit_code == 1
     assert "Sandbox.Timedout: out of time" in done.stderr
@@ -234,7 +234,7 @@ def test_what_cannot_be_compared_starts_nothing(
         assert done.exit_code == 2, done.output
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
-    assert comparing.executions() == []
+    assert comparing.comparisons() == []
 
 
 def test_a_comparison_of_another_schema_version_is_refused(
@@ -252,7 +252,7 @@ def test_ctrl_c_stops_the_comparison(
     start_rackrate: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
 ) -> None:
-    comparing.define(machine(("Wait", going_on())))
+    comparing.define_comparison(machine(("Wait", going_on())))
     process = start_rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
     assert process.stderr is not None
     assert any("comparing" in line for line in process.stderr)
@@ -260,6 +260,6 @@ def test_ctrl_c_stops_the_comparison(
     process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     deadline = time.monotonic() + HUNG_SECONDS
-    while comparing.executions()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
+    while comparing.comparisons()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert comparing.executions()[0]["status"] == "ABORTED"
+    assert comparing.comparisons()[0]["status"] == "ABORTED"

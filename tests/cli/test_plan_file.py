@@ -39,14 +39,6 @@ def test_a_plan_that_is_not_a_json_object_is_refused_with_its_place(
     assert len(str(refusal.value)) < 10_000
 
 
-def test_a_comparison_is_not_mistaken_for_a_plan(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.json"
-    plan.write_text('{"compare": {"run": "a", "with": "b"}}')
-    with pytest.raises(Refusal, match="use `rackrate compare") as refusal:
-        read_plan(plan)
-    assert refusal.value.exit_code == 2
-
-
 def test_nothing_is_started_with_a_plan_that_is_not_json(
     tmp_path: Path, stack: DeployedStack, rackrate: Rackrate
 ) -> None:

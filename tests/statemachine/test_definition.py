@@ -12,6 +12,7 @@ import yaml
 
 from tests.statemachine.definition import (
     CAMPAIGN,
+    COMPARISON,
     DEFINITION,
     ROOT,
     definition,
@@ -21,10 +22,14 @@ from tests.statemachine.definition import (
 from tests.templates.cloudformation import load
 
 MACHINE = definition()
-FILES = {"benchmark.yaml": DEFINITION, "campaign.yaml": CAMPAIGN}
+FILES = {
+    DEFINITION: "benchmark.yaml",
+    COMPARISON: "benchmark.yaml",
+    CAMPAIGN: "campaign.yaml",
+}
 TASKS = [
     (template, name, state)
-    for template, path in FILES.items()
+    for path, template in FILES.items()
     for name, state in states(definition(path=path))
     if state["Type"] == "Task"
 ]
@@ -60,7 +65,7 @@ def test_every_error_that_a_state_retries_or_catches_is_raised_by_somebody():
         name for text in sources for name in re.findall(r"(?m)^\s*raise (?:\w+\.)*(\w+)", text)
     }
     of_states = {"States.ALL", "States.ExceedToleratedFailureThreshold", "States.ItemReaderFailed"}
-    for path in FILES.values():
+    for path in FILES:
         for name, state in states(definition(path=path)):
             for handler in (*state.get("Retry", []), *state.get("Catch", [])):
                 known = raised | PASSING | of_states
@@ -79,7 +84,7 @@ def test_a_task_ends_and_is_retried_and_all_its_errors_are_caught(_, name, state
 
 
 def test_a_map_catches_everything_and_a_choice_has_a_default():
-    for path in FILES.values():
+    for path in FILES:
         for name, state in states(definition(path=path)):
             if state["Type"] in ("Map", "Parallel"):
                 assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"], name
@@ -87,12 +92,13 @@ def test_a_map_catches_everything_and_a_choice_has_a_default():
 
 
 def test_the_template_substitutes_exactly_what_a_definition_asks_for():
-    for template, path in FILES.items():
+    for path, template in FILES.items():
         resources = load(ROOT / "templates" / template)["Resources"].values()
         (declared,) = (
             resource["Properties"]["DefinitionSubstitutions"].keys()
             for resource in resources
             if resource["Type"] == "AWS::Serverless::StateMachine"
+            and resource["Properties"]["DefinitionUri"].endswith(f"/{path.name}")
         )
         assert declared == placeholders(path)
 
@@ -103,7 +109,7 @@ def test_a_catch_keeps_the_state(_, name, state):
 
 
 def test_a_tasks_time_out_is_longer_than_its_functions():
-    templates = {name: load(ROOT / "templates" / name) for name in (*FILES, "access.yaml")}
+    templates = {name: load(ROOT / "templates" / name) for name in {*FILES.values(), "access.yaml"}}
     functions = {
         name: resource["Properties"].get("Timeout") or template["Globals"]["Function"]["Timeout"]
         for template in templates.values()

@@ -31,7 +31,7 @@ from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 from lab.aws import moto_patches
 from lab.aws.step_functions import interpreter
 from rackrate.errors import GIVING_UP
-from tests.statemachine.definition import definition, placeholders
+from tests.statemachine.definition import COMPARISON, definition, placeholders
 from tests.waiting import HUNG_SECONDS
 
 REGION = "us-east-1"
@@ -186,7 +186,8 @@ class Functions(ScriptedFunctions):
 def machines():
     """The state machines, by the value of IdleScaleToZero, in one emulated Region for all tests.
 
-    One is of a stack that always has nodes, the other of a stack that idles at zero.
+    One is of a stack that always has nodes, another of a stack that idles at zero, and one compares
+    finished runs.
     """
     config = {"stepfunctions": {"execute_state_machine": True}, "lambda": {"use_docker": False}}
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=config):
@@ -199,17 +200,18 @@ def machines():
         # moto itself never fails a Map Run.
         patch.setattr(DistributedItemProcessorWorker, "_eval_pool", interpreter.eval_pool)
         role = boto3.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=TRUST)
-        arns = create_functions(role["Role"]["Arn"], placeholders())
+        arns = create_functions(role["Role"]["Arn"], placeholders() | placeholders(COMPARISON))
+        shared = {**arns, "Partition": "aws", "BucketName": BUCKET}
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         for key, items in ITEMS.items():
             boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=json.dumps(items))
-        yield {
-            idles: _create_machine(
-                f"idle-{idles}",
-                {**arns, "Partition": "aws", "BucketName": BUCKET, "IdleScaleToZero": idles},
-                role["Role"]["Arn"],
-            )
+        machines = {
+            idles: (f"idle-{idles}", definition({**shared, "IdleScaleToZero": idles}))
             for idles in ("false", "true")
+        }
+        machines["comparison"] = ("comparison", definition(shared, COMPARISON))
+        yield {
+            key: _create_machine(*machine, role["Role"]["Arn"]) for key, machine in machines.items()
         }
 
 
@@ -284,8 +286,7 @@ def _count_redrives(patch):
     patch.setattr(ExecutionWorker, "_get_evaluation_environment", environment)
 
 
-def _create_machine(name, substitutions, role):
-    filled = definition(substitutions)
+def _create_machine(name, filled, role):
     retry_once(filled)
     return boto3.client("stepfunctions").create_state_machine(
         name=name, definition=json.dumps(filled), roleArn=role
@@ -876,46 +877,45 @@ class TestIdle:
         assert json.loads(execution["output"])["trials"] == 4
 
 
-COMPARISON = {"compare": {"run": "run-2", "with": "run-1"}}
+RUNS_TO_COMPARE = {"compare": {"run": "run-2", "with": "run-1"}}
 
 
 class TestComparison:
-    """An input with the field `compare` starts no run."""
+    """The state machine that compares finished runs."""
 
-    @pytest.fixture(params=["false", "true"])
-    def compare(self, request, machines, functions):
-        """Compare on a stack with nodes, and on one that idles at zero."""
-        return _executing(machines[request.param], functions)
+    @pytest.fixture
+    def compare(self, machines, functions):
+        return _executing(machines["comparison"], functions)
 
     def test_it_calls_one_function_and_ends_with_its_answer(self, compare, functions):
-        execution = compare(COMPARISON)
+        execution = compare(RUNS_TO_COMPARE)
         assert functions.calls == [
             (
                 "Compare",
                 {
                     "comparison_id": execution["name"],
                     "execution_arn": execution["executionArn"],
-                    "input": COMPARISON,
+                    "input": RUNS_TO_COMPARE,
                 },
             )
         ], "no node is woken, no run is recorded, and nothing is left to clean up"
         assert execution["status"] == "SUCCEEDED"
         assert json.loads(execution["output"]) == COMPARED
 
-    @pytest.mark.parametrize("compared", [None, "run-1", [], False])
-    def test_whatever_is_to_be_compared_reaches_the_function(self, run, functions, compared):
-        run({"compare": compared, "blocks": 6})
-        assert functions.names == ["Compare"]
-        assert functions.events("Compare")[0]["input"] == {"compare": compared, "blocks": 6}
-
     @pytest.mark.parametrize("error", ["InvalidComparison", "KeyError"])
-    def test_a_failure_ends_it_by_the_state_that_tells_the_sentence(
+    def test_it_fails_with_the_exceptions_message_and_not_with_lambdas_document(
         self, compare, functions, error
     ):
         functions.answers["Compare"] = Failure(error, "what went wrong")
-        execution = compare(COMPARISON)
+        execution = compare(RUNS_TO_COMPARE)
         assert (execution["status"], execution["error"]) == ("FAILED", error)
-        assert functions.names == ["Compare"]
-        (end,) = functions.ends
-        assert end["state"]["plan"] == COMPARISON
-        assert end["state"]["failure"]["Error"] == error
+        assert execution["cause"] == "what went wrong"
+
+    def test_it_fails_with_a_cause_that_is_no_document(self, compare, functions):
+        def unavailable(event):
+            raise RuntimeError("Lambda is not available")
+
+        functions.answers["Compare"] = unavailable
+        execution = compare(RUNS_TO_COMPARE)
+        assert (execution["status"], execution["error"]) == ("FAILED", "ComparisonFailed")
+        assert "Lambda is not available" in execution["cause"]

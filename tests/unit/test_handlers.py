@@ -28,7 +28,7 @@ from rackrate.stages.run.plan import Planned
 from rackrate.stages.run.report import Reported
 from rackrate.stages.run.teardown import TornDown
 from rackrate_contract.executions import ComparisonOutput
-from tests.statemachine.definition import CAMPAIGN, DEFINITION, definition, states
+from tests.statemachine.definition import CAMPAIGN, COMPARISON, DEFINITION, definition, states
 from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.runs import ARN, RUN, States
@@ -373,7 +373,6 @@ def test_what_the_machine_selects_is_what_choices_read(state, field):
 
 
 ANSWERS = {
-    "Compare": ComparisonOutput,
     "Wake nodes": Readiness,
     "Plan": Planned,
     "Take lease": Leased,
@@ -399,7 +398,12 @@ ANSWERS_OF_CAMPAIGNS = {
 
 
 @pytest.mark.parametrize(
-    ("path", "answers"), [(DEFINITION, ANSWERS), (CAMPAIGN, ANSWERS_OF_CAMPAIGNS)]
+    ("path", "answers"),
+    [
+        (DEFINITION, ANSWERS),
+        (CAMPAIGN, ANSWERS_OF_CAMPAIGNS),
+        (COMPARISON, {"Compare": ComparisonOutput}),
+    ],
 )
 def test_what_the_machine_takes_of_an_answer_is_in_it(path, answers):
     taken = {
@@ -437,14 +441,6 @@ def test_an_aborted_execution_is_torn_down(call, store, cluster, executions):
     call("teardown", stopped("ABORTED"))
     assert cluster.objects == {}
     assert store.runs.find(RUN).status == "aborted"
-
-
-def test_a_comparison_that_fails_is_no_failed_run(call, store, capsys):
-    event = stopped("FAILED")
-    event["detail"]["input"] = json.dumps({"compare": {"run": "a", "with": "b"}})
-    call("teardown", event)
-    assert metrics(capsys.readouterr().out) == []
-    assert store.runs.find(RUN) is None
 
 
 SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}

@@ -34,6 +34,11 @@ _BOUNDS = {
     "less_than": ("less than", "lt", "smaller"),
     "less_than_equal": ("at most", "le", "smaller"),
 }
+#: What to do with a field that another execution takes.
+_ELSEWHERE = {
+    "compare": "give it to the state machine of the stack's output ComparisonStateMachineArn, or"
+    " run `rackrate compare`",
+}
 _REMEDIES = {
     "int_type": "write a whole number, without quotes",
     "int_from_float": "write a whole number, without a fraction",
@@ -132,7 +137,7 @@ def _wording(detail: ErrorDetails, path: str, fields: Iterable[str]) -> tuple[st
             problem, remedy = context["problem"], context["remedy"]
         case "extra_forbidden":
             problem = "is not a field here" + nearest(str(detail["loc"][-1]), fields)
-            remedy = f"remove it, or use one of {listed(fields, 'or')}"
+            remedy = _ELSEWHERE.get(path) or f"remove it, or use one of {listed(fields, 'or')}"
         case "missing":
             problem, remedy = "is missing", _REMEDIES[kind]
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":

@@ -15,7 +15,7 @@ from typing import Any
 from rackrate.errors import Fault, InvalidComparison
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.faults import kind_of, shown
-from rackrate.plan.fields import LEAST_RUNS
+from rackrate.plan.fields import LEAST_RUNS, STARTED_BY
 from rackrate.results.build import (
     RunTimes,
     count_trials,
@@ -84,21 +84,18 @@ class Recorded:
         return self.run.id
 
 
-def is_comparison(raw: object) -> bool:
-    """Whether an execution's input asks for a comparison and not for a run."""
-    return isinstance(raw, dict) and FIELD in raw
-
-
-def read_request(raw: Mapping[str, Any]) -> Request:
-    """Read an execution's input that has the field `compare`.
+def read_request(raw: object) -> Request:
+    """Read an execution's input, which has the field `compare`.
 
     Raises:
         InvalidComparison: the input has mistakes; the error lists every one.
     """
+    if not isinstance(raw, dict) or FIELD not in raw:
+        raise InvalidComparison([Fault(FIELD, "is missing", f"write {_EXAMPLE}")])
     asked = raw[FIELD]
     faults = [
-        Fault(name, "is a field of a plan, not of a comparison", "remove it, or compare later")
-        for name in sorted(raw.keys() - {FIELD})
+        Fault(name, "is not a field of a comparison", "remove it")
+        for name in sorted(raw.keys() - {FIELD, STARTED_BY})
     ]
     if not isinstance(asked, dict):
         faults.append(Fault(FIELD, f"must be an object, not {kind_of(asked)}", f"write {_EXAMPLE}"))

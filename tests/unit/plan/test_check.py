@@ -41,6 +41,11 @@ def faults(raw, nodes=NODES, **options):
     return found
 
 
+def test_a_comparison_is_sent_to_its_own_state_machine():
+    told = faults({"compare": {"run": "a", "with": "b"}})
+    assert "ComparisonStateMachineArn" in told["compare"]
+
+
 def test_an_empty_plan_is_the_documented_default():
     plan = check({})
     assert [arm.name for arm in plan.arms] == ["treatment", "baseline"]

@@ -192,6 +192,5 @@ def test_an_edited_campaign_is_read_and_its_faults_are_told(raw, before):
 
 @given(edited([{"compare": {"run": "a", "with": ["b", "c"]}}]))
 def test_an_edited_comparison_is_read_or_its_faults_are_told(raw):
-    if isinstance(raw, dict) and "compare" in raw:
-        with contextlib.suppress(InvalidComparison):
-            assert read_request(raw).run
+    with contextlib.suppress(InvalidComparison):
+        assert read_request(raw).run

@@ -382,7 +382,7 @@ def test_a_request_that_fails_until_the_end_gives_the_right_back_before_lambda_e
     context = Running(6.0)
     rights = HeldRights(context)
     monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(function, "RESERVE_SECONDS", 5.0)
+    monkeypatch.setattr(bootstrap, "RESERVE_SECONDS", 5.0)
     for name, seconds in {"_RESERVE": 0.1, "_MARGIN": 0.0, "_FIRST_PAUSE": 0.01}.items():
         monkeypatch.setattr(custom_resource, f"{name}_SECONDS", seconds)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 
 import pytest
 
@@ -59,19 +58,6 @@ def test_an_execution_whose_analysis_failed_ends_with_that_error(end, tasks):
     end(0, {"failure": None, "later_failure": lost})
     end(0, {**STATE, "later_failure": lost})
     assert [told["error"] for told in tasks.told] == ["KeyError", "LinksDown"]
-
-
-def test_a_comparison_that_failed_ends_with_a_sentence_and_not_with_lambdas_document(end, tasks):
-    document = {"errorMessage": "'plan'", "errorType": "KeyError", "requestId": "r-1"}
-    document["stackTrace"] = ["  File /var/task/handlers/compare.py, line 20, in handler"]
-    failure = {"Error": "KeyError", "Cause": json.dumps(document)}
-    assert not end(0, {"plan": {"compare": {}}, "failure": failure})
-    (told,) = tasks.told
-    assert (told["error"], told["cause"]) == (
-        "KeyError",
-        "The comparison failed in the step compare: KeyError: 'plan'. Run again, and report it if"
-        " it fails again (details: log group of the stack's functions, request r-1).",
-    )
 
 
 def test_a_redriven_execution_goes_on_once_for_each_redrive(plan, stop, end, store, tasks):

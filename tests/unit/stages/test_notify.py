@@ -116,14 +116,13 @@ def test_a_run_that_tolerated_its_losses_tells_them_by_cause(deploy, measure, st
     assert topic.sent[0]["Subject"] == f"house: run {RUN} lost a part"
 
 
-@pytest.mark.parametrize("error", ["InvalidPlan", "InvalidCampaign", "InvalidComparison"])
+@pytest.mark.parametrize("error", ["InvalidPlan", "InvalidCampaign"])
 def test_who_made_a_refused_input_reads_the_refusal_and_nobody_else(end, error):
     for machine in (RUNS, CAMPAIGNS):
         assert end("FAILED", machine=machine, error=error, cause="blocks: 0; use 1") is None
 
 
-def test_comparisons_dry_runs_and_runs_of_campaigns_send_nothing(plan, store, end):
-    assert end("FAILED", input='{"compare": {}}', error="KeyError") is None
+def test_dry_runs_and_runs_of_campaigns_send_nothing(plan, store, end):
     plan()
     store.runs.update(RUN, campaign="camp")
     assert end("FAILED", error="NodesUnavailable") is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from botocore.exceptions import ClientError
 
@@ -123,22 +121,6 @@ def test_an_event_of_an_end_before_a_redrive_ends_nothing(deploy, cluster, store
     assert (done.runs, done.ended) == ((), ())
     assert cluster.objects == before
     assert store.runs.find(RUN).is_running
-
-
-@pytest.mark.parametrize("asked", [{"run": "a", "with": "b"}, None, "a"])
-@pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT", "FAILED"])
-def test_a_comparison_that_ended_badly_is_no_run(store, status, asked):
-    detail = {**stopped(status), "input": json.dumps({"compare": asked})}
-    done = teardown_stopped(detail, Given(store=store))  # without cluster and EKS
-    assert (done.runs, done.ended) == ((), ())
-    assert store.runs.find(RUN) is None
-
-
-@pytest.mark.parametrize("text", [None, "{}", "[]", "null", '"compare"'])
-def test_any_other_input_is_a_runs(deploy, store, text, resources):
-    deploy()
-    teardown_stopped({**stopped("ABORTED"), "input": text}, resources)
-    assert store.runs.find(RUN).status == "aborted"
 
 
 def test_what_the_machine_wrote_itself_stays(deploy, store, resources):

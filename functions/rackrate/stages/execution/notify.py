@@ -12,7 +12,7 @@ from rackrate.executions.store import Store
 from rackrate.results.build import RunFailure
 from rackrate.stages.campaign.judge import losses
 from rackrate.stages.run.finish import sentence_of
-from rackrate.stages.run.teardown import STATUSES, compared
+from rackrate.stages.run.teardown import STATUSES
 from rackrate.verdict import wording
 from rackrate_contract.document import Document
 from rackrate_contract.executions import ExecutionRecord, Kind, RunRecord
@@ -67,15 +67,13 @@ def notify(detail: Mapping[str, Any], post: Post) -> Message | None:
     """Send one message on an execution that ended: what it found, or why it ended badly.
 
     Nothing is sent on an input that was refused, because who made it reads the refusal, on a dry
-    run, on a comparison, nor on a run of a campaign, whose own message tells of it.
+    run, nor on a run of a campaign, whose own message tells of it.
 
     Args:
         detail: the detail of EventBridge's "Step Functions Execution Status Change".
         post: where to read and to send to.
     """
     kind: Kind = "campaign" if detail["stateMachineArn"] == post.campaigns_arn else "run"
-    if kind == "run" and compared(detail.get("input")):
-        return None
     message = _message(kind, detail, post)
     if message is not None:
         post.sns.publish(

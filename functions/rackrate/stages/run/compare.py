@@ -18,18 +18,17 @@ from rackrate.results.comparison import Recorded
 from rackrate.times import now
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
-from rackrate_contract.document import Json
 from rackrate_contract.executions import ComparisonOutput, RunRecord
 from rackrate_contract.results import RESULTS
 
 
 def compare(
-    raw: Json, resources: Resources, *, comparison_id: str, execution_arn: str
+    raw: object, resources: Resources, *, comparison_id: str, execution_arn: str
 ) -> ComparisonOutput:
     """Compare a run with others, and write comparison.json and report.html below `comparisons/`.
 
     Args:
-        raw: the execution's input, which has the field `compare`.
+        raw: the execution's input, any JSON value.
         resources: the stack's resources.
         comparison_id: the execution's name.
         execution_arn: the execution.

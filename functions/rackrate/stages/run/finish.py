@@ -9,7 +9,6 @@ from collections.abc import Callable
 from rackrate.executions.store import Store
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, final_status
-from rackrate.results.comparison import is_comparison
 from rackrate.stages.execution.rest_nodes import RESTING
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
@@ -130,7 +129,7 @@ def end_or_go_on(
     """End a failed execution with its error, or let that of a redriven run go on.
 
     Args:
-        run_id: the run, or the comparison.
+        run_id: the run.
         resources: the stack's resources.
         redrives: how often the execution was redriven. It goes on once for each redrive.
         token: what names the task that waits.
@@ -148,12 +147,7 @@ def end_or_go_on(
         else:
             failure = first_failure(state) or RunFailure.read(state["finish_failure"])
             assert failure is not None  # only a failure leads here
-            cause = state.get("finished", {}).get("cause")
-            if not cause and is_comparison(state.get("plan")):
-                cause = failure.sentence(
-                    subject="The comparison", during=None, measured="", log_group=log_group()
-                )
-            cause = cause or sentence_of(
+            cause = state.get("finished", {}).get("cause") or sentence_of(
                 failure, "run", resources.store.runs.find(run_id), resources.store
             )
             step_functions.send_task_failure(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +16,6 @@ from rackrate.measure.networks import namespaces
 from rackrate.measure.obstacles import absence
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
-from rackrate.results.comparison import is_comparison
 from rackrate.stages.execution.rest_nodes import Rested, rest_unneeded
 from rackrate.stages.run.finish import Ended, record_end
 from rackrate.stages.stack.bootstrap import ask_to_heal
@@ -60,8 +58,6 @@ class TornDown(Document):
     overdue: tuple[str, ...] = ()
     """The runs that should have ended long ago."""
     nodes: Rested = Rested()
-    comparison: str | None = None
-    """The name of an execution that was a comparison, which leaves nothing behind."""
 
 
 def teardown(run_id: str, resources: Resources) -> TornDown:
@@ -144,8 +140,6 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
         resources: the stack's resources.
     """
     run_id, status = detail["name"], STATUSES[detail["status"]]
-    if compared(detail.get("input")):
-        return TornDown(comparison=run_id)
     if not has_ended(execution_of(resources.step_functions, detail["executionArn"])):
         # It was redriven since. Its new end makes another event.
         return TornDown()
@@ -160,17 +154,6 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
     )
     nodes = rest_unneeded(resources, runs={run_id})
     return TornDown(runs=(run_id,), gone=gone, ended=(ended,), nodes=nodes)
-
-
-def compared(text: str | None) -> bool:
-    """Whether an execution with this input was a comparison.
-
-    EventBridge leaves out an input that is too large for an event. Only a plan can be that large.
-    """
-    try:
-        return text is not None and is_comparison(json.loads(text))
-    except (ValueError, RecursionError):
-        return False  # what Python cannot read, no comparison was started with
 
 
 @contextlib.contextmanager
