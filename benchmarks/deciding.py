@@ -34,11 +34,11 @@ from botocore import xform_name
 
 from benchmarks.points import Point, judge
 from rackrate.executions.store import Store
+from rackrate.measure.outputs import Drafts
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.items import block_items, planned_trials
 from rackrate.resources import Resources
 from rackrate.settings import NODE_GROUP_LABEL, Settings, StackArm
-from rackrate.stages.run.collect import Drafts
 from rackrate.stages.run.plan import plan as plan_run
 from rackrate.tools.base import Interval, Measurement, TestBase
 from rackrate_contract.selectors import Selector

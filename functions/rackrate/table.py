@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,9 +20,9 @@ _SMALLEST, _LARGEST = 1e-130, 9.99e125
 #: Above this a number is read as a float: no count is that large, and a float that large is always
 #: a whole number.
 _NO_COUNT = 2**63
-#: The most keys of one BatchGetItem (Amazon DynamoDB API reference), and how often and after which
-#: pause, times the number of tries before, what it left out is asked for.
-_MOST_KEYS, _TRIES, _AGAIN_SECONDS = 100, 6, 0.2
+#: The most keys of one BatchGetItem (Amazon DynamoDB API reference), how often what it left out is
+#: requested, and the pause before, times the number of tries so far.
+_MOST_KEYS, _TRIES, _RETRY_SECONDS = 100, 6, 0.2
 _serializer = TypeSerializer()
 _deserializer = TypeDeserializer()
 
@@ -45,10 +45,10 @@ class Table:
     def get(self, pk: str, sk: str) -> Json | None:
         """An item, or None where there is none."""
         with translated():
-            answer = self.client.get_item(
+            response = self.client.get_item(
                 TableName=self.name, Key=to_item({"pk": pk, "sk": sk}), ConsistentRead=True
             )
-        return from_item(answer["Item"]) if "Item" in answer else None
+        return from_item(response["Item"]) if "Item" in response else None
 
     def put(self, item: Mapping[str, Any]) -> None:
         """Write an item in place of another."""
@@ -92,7 +92,7 @@ class Table:
         """
         items: list[Json] = []
         for batch in itertools.batched(sks, _MOST_KEYS, strict=False):
-            wanted: Json = {
+            requested: Json = {
                 self.name: {
                     "Keys": [to_item({"pk": pk, "sk": sk}) for sk in batch],
                     "ConsistentRead": True,
@@ -100,15 +100,15 @@ class Table:
                 }
             }
             # DynamoDB leaves out what is beyond 16 MB, or beyond the table's throughput.
-            for again in range(_TRIES):
-                time.sleep(again * _AGAIN_SECONDS)
+            for attempt in range(_TRIES):
+                time.sleep(attempt * _RETRY_SECONDS)
                 with translated():
-                    answer = self.client.batch_get_item(RequestItems=wanted)
-                items.extend(from_item(item) for item in answer["Responses"].get(self.name, []))
-                if not (wanted := answer.get("UnprocessedKeys", {})):
+                    response = self.client.batch_get_item(RequestItems=requested)
+                items.extend(from_item(item) for item in response["Responses"].get(self.name, []))
+                if not (requested := response.get("UnprocessedKeys", {})):
                     break
             else:
-                raise Throttled(f"DynamoDB left out items of {pk} in {_TRIES} answers")
+                raise Throttled(f"DynamoDB left out items of {pk} in {_TRIES} responses")
         return items
 
     def query_index(
@@ -168,28 +168,23 @@ class Table:
         Returns:
             The item as it is then, or None where it does not meet the condition.
         """
-        written = {**set_, **(set_once or {}), **(add or {}), **(append or {})}
-        names = {f"#{name}": name for name in (*written, *reads, *remove)}
-        given = {f":{name}": value for name, value in written.items()}
-        sets = [f"#{name} = :{name}" for name in set_]
-        sets += [f"#{name} = if_not_exists(#{name}, :{name})" for name in set_once or {}]
-        for name in append or {}:
-            sets.append(f"#{name} = list_append(if_not_exists(#{name}, :no_{name}), :{name})")
-            given[f":no_{name}"] = []
-        expression = "SET " + ", ".join(sets)
-        if add:
-            expression += " ADD " + ", ".join(f"#{name} :{name}" for name in add)
-        if remove:
-            expression += " REMOVE " + ", ".join(f"#{name}" for name in remove)
+        set_once, add, append = set_once or {}, add or {}, append or {}
+        written = {**set_, **set_once, **add, **append}
+        empty_lists: Json = {f":no_{name}": [] for name in append}
+        attributes = {f":{name}": value for name, value in written.items()}
         request: Json = {"ConditionExpression": condition} if condition else {}
         try:
             with translated():
-                answer = self.client.update_item(
+                response = self.client.update_item(
                     TableName=self.name,
                     Key=to_item({"pk": pk, "sk": sk}),
-                    UpdateExpression=expression,
-                    ExpressionAttributeNames=names,
-                    ExpressionAttributeValues=to_item({**given, **(values or {})}),
+                    UpdateExpression=_update_expression(set_, set_once, add, append, remove),
+                    ExpressionAttributeNames={
+                        f"#{name}": name for name in (*written, *reads, *remove)
+                    },
+                    ExpressionAttributeValues=to_item(
+                        {**attributes, **empty_lists, **(values or {})}
+                    ),
                     ReturnValues="ALL_NEW",
                     **request,
                 )
@@ -197,7 +192,30 @@ class Table:
             if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
                 return None
             raise
-        return from_item(answer["Attributes"])
+        return from_item(response["Attributes"])
+
+
+def _update_expression(
+    set_: Iterable[str],
+    set_once: Iterable[str],
+    add: Iterable[str],
+    append: Iterable[str],
+    remove: Iterable[str],
+) -> str:
+    """The expression that writes the attributes with these names; see `Table.update`."""
+    clauses = {
+        "SET": [
+            *(f"#{name} = :{name}" for name in set_),
+            *(f"#{name} = if_not_exists(#{name}, :{name})" for name in set_once),
+            *(
+                f"#{name} = list_append(if_not_exists(#{name}, :no_{name}), :{name})"
+                for name in append
+            ),
+        ],
+        "ADD": [f"#{name} :{name}" for name in add],
+        "REMOVE": [f"#{name}" for name in remove],
+    }
+    return " ".join(f"{verb} {', '.join(actions)}" for verb, actions in clauses.items() if actions)
 
 
 def _projection(fields: Sequence[str]) -> Json:

@@ -14,13 +14,13 @@ from typing import Any
 
 from benchmarks.deciding import Records, planner
 from rackrate.measure.counters import Counters
+from rackrate.measure.outputs import Drafts
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.items import Item, block_items, planned_trials
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.report.page import render_page
 from rackrate.results.build import RunFailure, RunTimes, build_results, final_status
 from rackrate.results.comparison import Recorded, build_comparison
-from rackrate.stages.run.collect import Drafts
 from rackrate.stages.run.plan import plan as plan_run
 from rackrate.tools.base import Interval, Measurement, TestBase
 from rackrate.verdict.analysis import against_earlier_runs, analyze_run

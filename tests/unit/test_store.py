@@ -149,7 +149,7 @@ def test_states_of_many_trials_are_read_by_their_keys(store):
 
 
 def test_keys_that_a_batch_left_out_are_asked_for_again(store, monkeypatch):
-    monkeypatch.setattr("rackrate.table._AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("rackrate.table._RETRY_SECONDS", 0.0)
     trials = [failed_trial(client=f"node-{number}") for number in range(3)]
     for each in trials:
         store.trials.put(RUN, each)

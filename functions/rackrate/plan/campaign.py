@@ -25,7 +25,7 @@ from rackrate.plan.faults import (
     shown,
     whole_numbers,
 )
-from rackrate.plan.fields import STARTED_BY
+from rackrate.plan.fields import without_started_by
 from rackrate.plan.model import Plan
 from rackrate.settings import Settings
 from rackrate_contract.document import Document, Json
@@ -153,7 +153,7 @@ def read_campaign(
             one that does not exist.
         faults: where faults are added.
     """
-    given = whole_numbers(_with_earlier_fields(_without_kinship(raw), before, faults))
+    given = whole_numbers(_with_earlier_fields(without_started_by(raw), before, faults))
     model = read_fields(given, CampaignInput, faults, "leave out what the defaults say already")
     _check_id(campaign_id, faults)
     sweep = _read_sweep(model, sweeps, faults)
@@ -198,13 +198,6 @@ def _with_earlier_fields(given: object, before: Mapping[str, Any] | None, faults
         faults.add(name, problem, f"remove it; {listed(_ANEW)} may be given")
     usual = {"dry_run": False, "skip_if_running": False}
     return {**before, **usual, **{name: given[name] for name in (*anew, "continue")}}
-
-
-def _without_kinship(raw: object) -> object:
-    """The input without the field that Step Functions adds."""
-    if not isinstance(raw, dict):
-        return raw
-    return {name: value for name, value in raw.items() if name != STARTED_BY}
 
 
 def _check_id(campaign_id: str, faults: Faults) -> None:

@@ -19,7 +19,7 @@ from rackrate.plan.check_tests import (
 )
 from rackrate.plan.durations import round_seconds
 from rackrate.plan.faults import Faults, check_name, read_fields, shown, whole_numbers
-from rackrate.plan.fields import MAX_TRIALS, STARTED_BY, Blocks, PlanInput
+from rackrate.plan.fields import MAX_TRIALS, Blocks, PlanInput, without_started_by
 from rackrate.plan.items import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate.plan.model import Plan, names_of
 from rackrate.plan.pairing import Pairing, rounds_of_block, trials_of_block
@@ -96,10 +96,8 @@ def check_plan(
 
 
 def _read_fields(raw: object, faults: Faults) -> PlanInput:
-    if isinstance(raw, dict):
-        raw = {name: value for name, value in raw.items() if name != STARTED_BY}
     remedy = "leave out what the defaults say already, or split it into several runs"
-    return read_fields(raw, PlanInput, faults, remedy)
+    return read_fields(without_started_by(raw), PlanInput, faults, remedy)
 
 
 def earlier_path(names: Sequence[str], index: int) -> str:

@@ -309,3 +309,10 @@ class PlanInput(Document):
 #: The field that Step Functions adds to the input of an execution that another one starts (Step
 #: Functions developer guide, "Start workflow executions from a task state").
 STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"
+
+
+def without_started_by(raw: object) -> object:
+    """An execution's input without the field that Step Functions adds."""
+    if not isinstance(raw, dict):
+        return raw
+    return {name: value for name, value in raw.items() if name != STARTED_BY}

@@ -185,13 +185,13 @@ def build_results(
     """
     counts = count_trials(trials, planned=trials_planned)
     arms = planned.arms if counters is None else counters.describe(planned.arms)
-    return Results(
-        run=Run(
+    warnings = [*warnings, *_not_ready(starts), *map(str, replacements), *analysis.warnings]
+    return Results.from_fields(
+        analysis,
+        run=Run.from_fields(
+            times,
             id=planned.run_id,
             status=final_status(failure, lost=counts.failed),
-            started_at=times.started_at,
-            seconds=times.seconds,
-            waited_seconds=times.waited_seconds,
             lab_scale=lab_scale,
             seed=planned.plan.seed,
             execution_arn=planned.execution_arn,
@@ -206,26 +206,15 @@ def build_results(
             differences=analysis.regression_differences,
         ),
         stopped=None if stopped is None else stopped.beside(analysis.regressions),
-        method=analysis.method,
         plan=planned.plan.to_json(),
         estimates=planned.estimates,
         metrics=metrics_of(planned.plan.tests),
         arms=arms,
         trials=counts,
         warm_up=_warm_up([trial for trial in trials if trial.warm_up]),
-        verdicts=analysis.verdicts,
-        regressions=analysis.regressions,
-        regression_differences=analysis.regression_differences,
-        summaries=analysis.summaries,
-        marks=analysis.marks,
         mark_notes=tuple(wording.mark_notes(analysis.marks, counts.measured)),
-        warnings=tuple(
-            dict.fromkeys(
-                [*warnings, *_not_ready(starts), *map(str, replacements), *analysis.warnings]
-            )
-        ),
+        warnings=tuple(dict.fromkeys(warnings)),
         replacements=tuple(replacements),
-        together=analysis.together,
         workloads=workloads_of(planned, trials, starts),
         dns_nodes=planned.dns_nodes,
         counters=None if counters is None else _increases(counters),

@@ -8,7 +8,7 @@ same page shows both. An arm of the run keeps its name. The same arm of the othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from rackrate.errors import Fault, InvalidComparison
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.faults import kind_of, shown
 from rackrate.plan.fields import LEAST_RUNS, STARTED_BY
+from rackrate.plan.planned_run import PlannedRun
 from rackrate.results.build import (
     RunTimes,
     count_trials,
@@ -32,8 +33,8 @@ from rackrate_contract.arms import Arm
 from rackrate_contract.comparison import Compared, ComparedRun, Comparison
 from rackrate_contract.executions import RunRecord
 from rackrate_contract.trials import Mark, TrialKey
-from rackrate_contract.verdicts import Baseline, Summary
-from rackrate_text.words import capitalized, listed, several_runs
+from rackrate_contract.verdicts import Baseline, Summary, Verdict
+from rackrate_text.words import capitalized, listed
 
 #: The field of an execution's input that distinguishes a comparison from a plan.
 FIELD = "compare"
@@ -187,64 +188,77 @@ def build_comparison(
     after, before = ours.evidence, [run.evidence for run in theirs]
     shared = (shared_tests(after, before), shared_arms(after, before))
     _check_common(ours, theirs, *shared)
-    found = differences(after, before)
-    other_ids = tuple(run.id for run in theirs)
-    others = wording.name_of_runs(other_ids, baseline)
-    verdicts = cross_verdicts(after, before, lambda arm: Baseline(relabelled(arm, others)))
-    mine, their = _Part(ours, *shared, None), _Part(_as_one(theirs), *shared, others)
-    marks = [*mine.marks, *their.marks]
-    trials = [*mine.trials, *their.trials]
+    run_ids = tuple(run.id for run in theirs)
+    others = wording.name_of_runs(run_ids, baseline)
+    parts = (_Part(ours, *shared, None), _Part(_as_one(theirs), *shared, others))
+    differed = differences(after, before)
     warnings = [
         *notes,
         *(f"Not compared: {note}." for note in _unshared(ours, theirs)),
-        *(f"{capitalized(not_recorded(what, len(theirs)))}." for what in found.untold),
+        *(f"{capitalized(not_recorded(fact, len(theirs)))}." for fact in differed.untold),
     ]
-    planned = after.planned_run
-    plan = planned.plan.model_copy(update={"tests": tuple(shared[0])})
-    arms = _in_turn(mine.arms, their.arms)
+    run = ComparedRun.from_fields(
+        times,
+        id=comparison_id,
+        status="compared",
+        lab_scale=ours.run.lab_scale,
+        seed=after.planned_run.plan.seed,
+        execution_arn=execution_arn,
+        error=None,
+        cause=None,
+    )
+    compared = Compared(
+        run=ours.id,
+        other=others,
+        with_runs=run_ids,
+        baseline=baseline,
+        differences=tuple(differed.found),
+    )
+    verdicts = cross_verdicts(after, before, lambda arm: Baseline(relabelled(arm, others)))
+    return _compared_runs(run, compared, parts, verdicts, warnings)
+
+
+def _compared_runs(
+    run: ComparedRun,
+    compared: Compared,
+    parts: tuple[_Part, _Part],
+    verdicts: Sequence[Verdict],
+    warnings: Iterable[str],
+) -> ComparedRuns:
+    """The comparison of the runs' parts, with these verdicts."""
+    ours, theirs = parts
+    trials = [*ours.trials, *theirs.trials]
     counts = count_trials(trials, planned=len(trials))
-    said_others = others if len(theirs) == 1 else several_runs(others, len(theirs))
-    between = f"between {ours.id} and {said_others}"
-    differed = wording.what_differed(found.found, verdicts, between)
-    said = wording.sentence(verdicts, marks=marks, measured=counts.measured)
+    marks = (*ours.marks, *theirs.marks)
+    planned = ours.planned
+    tests = planned.plan.tests
+    arms = _in_turn(ours.arms, theirs.arms)
+    differed = wording.what_differed(
+        compared.differences, verdicts, f"between {compared.run} and {compared.others}"
+    )
+    conclusion = wording.sentence(verdicts, marks=marks, measured=counts.measured)
     document = Comparison(
-        run=ComparedRun(
-            id=comparison_id,
-            status="compared",
-            started_at=times.started_at,
-            seconds=times.seconds,
-            lab_scale=ours.run.lab_scale,
-            seed=plan.seed,
-            execution_arn=execution_arn,
-            error=None,
-            cause=None,
-        ),
-        conclusion=f"{differed} {said}",
+        run=run,
+        conclusion=f"{differed} {conclusion}",
         method=f"{METHOD} {analysis.METHOD}",
-        plan=plan.to_json(),
+        plan=planned.plan.to_json(),
         estimates=planned.estimates,
-        metrics=metrics_of(plan.tests),
-        arms=tuple(arms),
+        metrics=metrics_of(tests),
+        arms=arms,
         trials=counts,
         warm_up=no_warm_up(),
         verdicts=tuple(verdicts),
         regressions=(),
         regression_differences=None,
-        summaries=tuple(_in_turn(mine.summaries, their.summaries)),
-        marks=tuple(marks),
+        summaries=_in_turn(ours.summaries, theirs.summaries),
+        marks=marks,
         mark_notes=tuple(wording.mark_notes(marks, counts.measured)),
         warnings=tuple(dict.fromkeys(warnings)),
         counters=None,
         versions=versions_of(planned, arms, trials),
-        comparison=Compared(
-            run=ours.id,
-            other=others,
-            with_runs=other_ids,
-            baseline=baseline,
-            differences=tuple(found.found),
-        ),
+        comparison=compared,
     )
-    return ComparedRuns(document, trials, {**mine.raw, **their.raw})
+    return ComparedRuns(document, trials, {**ours.raw, **theirs.raw})
 
 
 def _check_common(
@@ -358,8 +372,8 @@ def _after_block(run: Recorded, block: int) -> Recorded:
     )
 
 
-def _in_turn[T](ours: Sequence[T], theirs: Sequence[T]) -> list[T]:
-    return [each for both in zip(ours, theirs, strict=True) for each in both]
+def _in_turn[T](ours: Sequence[T], theirs: Sequence[T]) -> tuple[T, ...]:
+    return tuple(entry for both in zip(ours, theirs, strict=True) for entry in both)
 
 
 class _Part:
@@ -377,8 +391,15 @@ class _Part:
     def _arm(self, name: str) -> str:
         return name if self._label is None else relabelled(name, self._label)
 
-    def _takes(self, entry: Trial | Mark) -> bool:
+    def _has(self, entry: Trial | Mark) -> bool:
         return entry.test in self._named and entry.arm in self._arms
+
+    @property
+    def planned(self) -> PlannedRun:
+        """The run's plan, with the compared tests only."""
+        planned = self._evidence.planned_run
+        plan = planned.plan.model_copy(update={"tests": tuple(self._tests)})
+        return planned.model_copy(update={"plan": plan})
 
     @property
     def arms(self) -> list[Arm]:
@@ -391,23 +412,23 @@ class _Part:
         ]
 
     @property
-    def _taken(self) -> list[Trial]:
-        taken = (trial for _, trial in sorted(self._evidence.trials.items()))
-        return [trial for trial in taken if self._takes(trial) and not trial.warm_up]
+    def _compared(self) -> list[Trial]:
+        in_order = (trial for _, trial in sorted(self._evidence.trials.items()))
+        return [trial for trial in in_order if self._has(trial) and not trial.warm_up]
 
     @property
     def trials(self) -> list[Trial]:
         """The trials without the warm-up."""
-        return [trial.model_copy(update={"arm": self._arm(trial.arm)}) for trial in self._taken]
+        return [trial.model_copy(update={"arm": self._arm(trial.arm)}) for trial in self._compared]
 
     @property
     def raw(self) -> dict[str, RawValues]:
         """Raw values by trial id."""
-        kept = self._evidence.raw
+        raw = self._evidence.raw
         return {
-            replace(trial.key, arm=self._arm(trial.arm)).id: kept[trial.key.id]
-            for trial in self._taken
-            if trial.is_measured and trial.key.id in kept
+            replace(trial.key, arm=self._arm(trial.arm)).id: raw[trial.key.id]
+            for trial in self._compared
+            if trial.is_measured and trial.key.id in raw
         }
 
     @property
@@ -416,7 +437,7 @@ class _Part:
         return [
             mark.model_copy(update={"arm": self._arm(mark.arm)})
             for mark in self._recorded.marks
-            if self._takes(mark)
+            if self._has(mark)
         ]
 
     @property

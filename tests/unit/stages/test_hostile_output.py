@@ -9,6 +9,7 @@ import tracemalloc
 
 import pytest
 
+from rackrate import registry
 from rackrate.errors import ClusterUnreachable
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Log, SlowLog
@@ -66,12 +67,12 @@ def test_whatever_a_pod_prints_costs_no_trial_but_its_own(deploy, measure, clust
 def test_a_parser_with_a_bug_costs_one_trial_and_says_so(
     deploy, measure, cluster, store, monkeypatch
 ):
-    parse = collecting.registry.parse
+    parse = registry.parse
 
     def broken(test, text):
         return parse(test, text) if test.name != "tcp-1" else 1 // 0
 
-    monkeypatch.setattr(collecting.registry, "parse", broken)
+    monkeypatch.setattr(registry, "parse", broken)
     measure(deploy()[0])
     failed = [trial for trial in trials(store) if not trial.is_measured]
     assert {trial.test for trial in failed} == {"tcp-1"}

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rackrate.changes import change_of
 from rackrate.errors import StepsLost
-from rackrate.executions.campaigns import CampaignStep
+from rackrate.executions.campaigns import Campaigns, CampaignStep
+from rackrate.executions.runs import Runs
 from rackrate.plan.campaign import run_id_of_step
 from rackrate.plan.fields import STARTED_BY
 from rackrate.plan.looks import looks
@@ -19,7 +20,7 @@ from rackrate.times import later, now, seconds_between
 from rackrate.verdict import campaign as verdict
 from rackrate_contract.campaign import Answer, CampaignFacts, CampaignStopped
 from rackrate_contract.document import Document, Json
-from rackrate_contract.executions import CampaignRecord
+from rackrate_contract.executions import CampaignRecord, RunRecord
 from rackrate_contract.results import Results
 from rackrate_text.failures import grouped
 from rackrate_text.units import dollars
@@ -68,53 +69,64 @@ def judge(
     steps = campaigns.steps(campaign_id)
     if steps and steps[-1].is_open:
         own_failure = failure if failed == steps[-1].number else None
-        outcome = _outcome(steps[-1], planned, own_failure, resources)
-        if outcome is None:
-            return _named(steps[-1], record, planned, resources)
-        steps[-1] = outcome
-        # The step last: a call that is repeated looks only at a step that is still open.
-        if outcome.has_result and record.series is not None:
-            campaigns.add_to_series(record.series, outcome.run_id)
-        if outcome.has_result and outcome.change_seconds is not None:
-            campaigns.note_change(change_of(planned.campaign).name, outcome.change_seconds)
-        campaigns.put_step(campaign_id, outcome)
+        ended = _outcome(steps[-1], planned, own_failure, resources)
+        if ended is None:
+            return _go_on(steps[-1], record, planned, resources)
+        steps[-1] = ended
+        _record_outcome(ended, record, planned, campaigns)
     runs = results_of(record, steps, resources)
     answers = _answers(record, planned, runs)
-    noted = _progress(record, planned, steps, runs, answers)
-    campaigns.update(campaign_id, **noted)
+    progress = _progress(record, planned, steps, runs, answers)
+    campaigns.update(campaign_id, **progress)
     _check_losses(steps)
-    stopped = _stop(record, planned, steps, answers, noted)
+    stopped = _stop(planned, steps, answers, spent=progress["usd"])
     if stopped is not None:
-        campaigns.update(campaign_id, stopped=stopped.to_json(), phase=_phase(stopped))
-        if not any(step.has_result for step in steps):
-            raise StepsLost(losses(steps))
-        last = steps[-1]
-        return Judged(enough=True, number=last.number, run_id=last.run_id, plan={})
-    number = len(steps) + 1
-    value = planned.campaign.value_after([each.value for each in steps if each.has_result])
-    step = CampaignStep(
+        return _end(stopped, campaign_id, steps, campaigns)
+    step = _next_step(planned, steps)
+    campaigns.put_step(campaign_id, step)
+    return _go_on(step, record, planned, resources)
+
+
+def _end(
+    stopped: CampaignStopped, campaign_id: str, steps: Sequence[CampaignStep], campaigns: Campaigns
+) -> Judged:
+    """Record that the campaign makes no more steps.
+
+    Raises:
+        StepsLost: none of its steps has a result.
+    """
+    campaigns.update(campaign_id, stopped=stopped.to_json(), phase=_phase(stopped))
+    if not any(step.has_result for step in steps):
+        raise StepsLost(losses(steps))
+    last = steps[-1]
+    return Judged(enough=True, number=last.number, run_id=last.run_id, plan={})
+
+
+def _next_step(planned: PlannedCampaign, steps: Sequence[CampaignStep]) -> CampaignStep:
+    """The step after those that were made, before its change."""
+    campaign, number = planned.campaign, len(steps) + 1
+    value = campaign.value_after([step.value for step in steps if step.has_result])
+    is_first = all(step.source is not None for step in steps)
+    pause = 0 if is_first else 60 * campaign.pause_minutes
+    return CampaignStep(
         number=number,
-        change=change_of(planned.campaign).title(value),
+        change=change_of(campaign).title(value),
         value=value,
-        run_id=run_id_of_step(campaign_id, number),
+        run_id=run_id_of_step(planned.campaign_id, number),
         status="changing",
         started_at=None,
         change_seconds=None,
         run_seconds=None,
         dollars=None,
         nodes={},
-        begins_at=later(now(), 60 * pause)
-        if (pause := planned.campaign.pause_minutes) and any(each.source is None for each in steps)
-        else None,
+        begins_at=later(now(), pause) if pause else None,
     )
-    campaigns.put_step(campaign_id, step)
-    return _named(step, record, planned, resources)
 
 
-def _named(
+def _go_on(
     step: CampaignStep, record: CampaignRecord, planned: PlannedCampaign, resources: Resources
 ) -> Judged:
-    """Name a step as the one that goes on."""
+    """Record a step as the one that goes on."""
     campaign_id = planned.campaign_id
     resources.store.campaigns.update(
         campaign_id,
@@ -135,34 +147,60 @@ def _outcome(
     step: CampaignStep, planned: PlannedCampaign, failure: RunFailure | None, resources: Resources
 ) -> CampaignStep | None:
     """The step with its outcome; None if it still goes on."""
-    store = resources.store
-    run = store.runs.find(step.run_id) if step.status == "running" else None
-    if run is None or run.is_running:
-        if failure is None:
-            return None
-        known: Json = {"status": "lost", "reason": failure.text}
-        if run is not None:
-            # The clean-up records the end of a run that was stopped, perhaps later.
-            status = "aborted" if failure.stopped else "failed"
-            known |= {"started_at": run.started_at, "status": status}
-            known["run_seconds"] = seconds_between(run.started_at, now())
+    runs = resources.store.runs
+    run = runs.find(step.run_id) if step.status == "running" else None
+    if run is not None and not run.is_running:
+        ended = _ended_with(run, step, runs)
+    elif failure is not None:
+        ended = _ended_without_result(run, step, failure)
     else:
-        known = {
-            "status": run.status,
-            "started_at": run.started_at,
-            "run_seconds": seconds_between(run.started_at, run.finished_at or now()),
-        }
-        if run.error is not None:
-            known["reason"] = RunFailure(run.error, run.cause or "").text
-        if run.status in ("succeeded", "degraded"):
-            arms = store.runs.plan(step.run_id).arms
-            known["nodes"] = {arm.name: arm.node_names for arm in arms}
-    if planned.estimate is not None:
-        seconds = (step.change_seconds or 0.0) + (known.get("run_seconds") or 0.0)
-        if step.begins_at is not None:
-            seconds += 60 * planned.campaign.pause_minutes
-        known["dollars"] = planned.estimate.of_step(step.value).usd(seconds)
-    return step.model_copy(update=known)
+        return None
+    if planned.estimate is None:
+        return ended
+    seconds = (ended.change_seconds or 0.0) + (ended.run_seconds or 0.0)
+    if ended.begins_at is not None:
+        seconds += 60 * planned.campaign.pause_minutes
+    cost = planned.estimate.of_step(ended.value).usd(seconds)
+    return ended.model_copy(update={"dollars": cost})
+
+
+def _ended_with(run: RunRecord, step: CampaignStep, runs: Runs) -> CampaignStep:
+    """A step whose run has ended."""
+    outcome: Json = {
+        "status": run.status,
+        "started_at": run.started_at,
+        "run_seconds": seconds_between(run.started_at, run.finished_at or now()),
+    }
+    if run.error is not None:
+        outcome["reason"] = RunFailure(run.error, run.cause or "").text
+    if run.status in ("succeeded", "degraded"):
+        outcome["nodes"] = {arm.name: arm.node_names for arm in runs.plan(step.run_id).arms}
+    return step.model_copy(update=outcome)
+
+
+def _ended_without_result(
+    run: RunRecord | None, step: CampaignStep, failure: RunFailure
+) -> CampaignStep:
+    """A step whose change failed, or whose run did and has not recorded its end."""
+    outcome: Json = {"status": "lost", "reason": failure.text}
+    if run is not None:
+        # The clean-up records the end of a run that was stopped, perhaps later.
+        outcome["status"] = "aborted" if failure.stopped else "failed"
+        outcome["started_at"] = run.started_at
+        outcome["run_seconds"] = seconds_between(run.started_at, now())
+    return step.model_copy(update=outcome)
+
+
+def _record_outcome(
+    step: CampaignStep, record: CampaignRecord, planned: PlannedCampaign, campaigns: Campaigns
+) -> None:
+    """Record a step that has ended, with what later steps and campaigns need of it."""
+    if step.has_result and record.series is not None:
+        campaigns.add_to_series(record.series, step.run_id)
+    if step.has_result and step.change_seconds is not None:
+        campaigns.note_change(change_of(planned.campaign).name, step.change_seconds)
+    # The step last: a call that is repeated looks only at a step that is still open.
+    campaigns.put_step(planned.campaign_id, step)
 
 
 def _check_losses(steps: Sequence[CampaignStep]) -> None:
@@ -178,8 +216,8 @@ def losses(steps: Sequence[CampaignStep]) -> str:
     reasons = (loss.cause for loss in grouped((reason, "") for reason in lost))
     numbers = [step.number for step in steps if not step.has_result]
     one = len(numbers) == 1
-    told = f"{'step' if one else 'steps'} {listed(numbers)} of this campaign"
-    return "\n".join([f"{told} {'has' if one else 'have'} no result", *reasons])
+    subject = f"{'step' if one else 'steps'} {listed(numbers)} of this campaign"
+    return "\n".join([f"{subject} {'has' if one else 'have'} no result", *reasons])
 
 
 # -- what comes next
@@ -197,11 +235,11 @@ def _answers(
 
 
 def _stop(
-    record: CampaignRecord,
     planned: PlannedCampaign,
     steps: Sequence[CampaignStep],
     answers: Sequence[Answer],
-    noted: Json,
+    *,
+    spent: float | None,
 ) -> CampaignStopped | None:
     """Why to make no more steps, or None."""
     campaign = planned.campaign
@@ -214,14 +252,11 @@ def _stop(
         stopped = verdict.stop(answers, after=len(steps), least=campaign.least, most=campaign.most)
         if stopped is not None:
             return stopped
-    return _over_budget(record, planned, steps, noted["usd"])
+    return _over_budget(planned, steps, spent)
 
 
 def _over_budget(
-    record: CampaignRecord,
-    planned: PlannedCampaign,
-    steps: Sequence[CampaignStep],
-    spent: float | None,
+    planned: PlannedCampaign, steps: Sequence[CampaignStep], spent: float | None
 ) -> CampaignStopped | None:
     """Stop if the next step might exceed the budget. The steps so far say what it costs."""
     campaign, estimate = planned.campaign, planned.estimate
@@ -260,14 +295,14 @@ def _progress(
     runs: Sequence[Results],
     answers: Sequence[Answer],
 ) -> Json:
-    """What the steps so far tell: their cost, the time that is left, the answers so far."""
+    """The attributes of the record after these steps: their cost, the time left, the answers."""
     campaign = planned.campaign
-    own = [step for step in steps if step.source is None]
-    costs = [step.dollars for step in own]
-    known = [cost for cost in costs if cost is not None]
+    own_steps = [step for step in steps if step.source is None]
+    costs = [step.dollars for step in own_steps]
+    known_costs = [cost for cost in costs if cost is not None]
     times = [
         step.change_seconds + step.run_seconds
-        for step in own
+        for step in own_steps
         if step.has_result and step.change_seconds is not None and step.run_seconds is not None
     ]
     pause = 60 * campaign.pause_minutes
@@ -275,17 +310,17 @@ def _progress(
     elapsed = seconds_between(record.started_at, now())
     made = len(steps) if campaign.sweep is None else sum(step.has_result for step in steps)
     at = looks(campaign.least, campaign.most)
-    noted: Json = {
-        "usd": sum(known) if len(known) == len(costs) else None,
+    progress: Json = {
+        "usd": sum(known_costs) if len(known_costs) == len(costs) else None,
         "expected_step_seconds": step_seconds,
         "expected_seconds": elapsed + max(0, campaign.most - made) * step_seconds,
         "next_look": next((look for look in at if look > made), at[-1]),
     }
     if runs:
-        noted["lab_scale"] = runs[-1].run.lab_scale
+        progress["lab_scale"] = runs[-1].run.lab_scale
     if answers:
-        noted["conclusion"] = verdict.conclusion(answers)
-    return noted
+        progress["conclusion"] = verdict.conclusion(answers)
+    return progress
 
 
 # -- what report_campaign uses too
@@ -327,15 +362,15 @@ def results_of(
     """The results of the runs that count, in the order in which they were made.
 
     They are those of the campaign's own steps, or of all draws of its series. A run whose results
-    are gone is left out.
+    are missing is left out.
     """
     run_ids = [step.run_id for step in steps if step.has_result]
     if record.series is not None:
         # The newest draw comes last, also if an earlier campaign brought it into the series.
         earlier = resources.store.campaigns.series(record.series)
-        run_ids = [*(each for each in earlier if each not in run_ids), *run_ids]
-    found = (resources.store.runs.find_text(run_id, "results.json") for run_id in run_ids)
-    return [Results.read(text) for text in found if text is not None]
+        run_ids = [*(run_id for run_id in earlier if run_id not in run_ids), *run_ids]
+    texts = (resources.store.runs.find_text(run_id, "results.json") for run_id in run_ids)
+    return [Results.read(text) for text in texts if text is not None]
 
 
 def _phase(stopped: CampaignStopped) -> str:

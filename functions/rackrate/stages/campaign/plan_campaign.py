@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from rackrate.changes import DRAWS, SWEEPS, change_of
-from rackrate.changes.base import Value
+from rackrate.changes.base import Change, Value
 from rackrate.errors import Fault, InvalidCampaign, InvalidPlan
 from rackrate.executions.campaigns import Campaigns, CampaignStep
 from rackrate.executions.earlier import check_earlier_runs
@@ -20,13 +21,13 @@ from rackrate.plan.campaign_estimate import (
 from rackrate.plan.campaign_fields import MAX_POOL
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.faults import Faults
-from rackrate.plan.fields import LEAST_PAIRS, STARTED_BY
+from rackrate.plan.fields import LEAST_PAIRS, without_started_by
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.resources import Resources
 from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
-from rackrate.settings import LOAD, StackArm
+from rackrate.settings import LOAD
 from rackrate.stages.execution.take_lease import name_faults
 from rackrate.stages.run.plan import compared_metrics, lay_out, placeholder_nodes
 from rackrate.times import now
@@ -60,6 +61,14 @@ class CampaignPlanned(Document):
     """Whether it ends here, because an earlier campaign of its series goes on."""
 
 
+class _Execution(NamedTuple):
+    """The execution of a campaign; fields of `PlannedCampaign`."""
+
+    campaign_id: str
+    execution_arn: str
+    input: object
+
+
 def plan_campaign(
     raw: object, resources: Resources, *, campaign_id: str, execution_arn: str
 ) -> CampaignPlanned:
@@ -88,19 +97,14 @@ def plan_campaign(
     if not faults and (skipped := _skip(campaign_id, campaign, campaigns)) is not None:
         return skipped
     taken_over: list[CampaignStep] = []
+    own_input = without_started_by(raw if before is None else before.input)
+    execution = _Execution(campaign_id, execution_arn, own_input)
     if campaign.pool is not None:
-        planned = _plan_pool(campaign, raw, resources, campaign_id, execution_arn, faults)
+        planned = _plan_pool(campaign, execution, resources, faults)
     else:
         taken_over = _taken_over(before, campaign, campaigns)
-        planned = _plan_steps(
-            campaign,
-            [step.value for step in taken_over],
-            before.input if before is not None else raw,
-            resources,
-            campaign_id,
-            execution_arn,
-            faults,
-        )
+        done = [step.value for step in taken_over]
+        planned = _plan_steps(campaign, execution, done, resources, faults)
     if faults or planned is None:
         raise InvalidCampaign([*dict.fromkeys(faults)])
     campaigns.put(campaign_id, "plan.json", planned)
@@ -131,8 +135,8 @@ def _continued(
         return None
     # What is no id could not be a key of the table either.
     record = campaigns.find(name) if is_id(name) else None
-    found = None if record is None else campaigns.find_document(name, "plan.json", PlannedCampaign)
-    if record is None or found is None:
+    plan = None if record is None else campaigns.find_document(name, "plan.json", PlannedCampaign)
+    if record is None or plan is None:
         remedy = "name a campaign of this stack; rackrate campaign list names them"
         faults.append(Fault("continue", f"there is no campaign {name[:80]!r}", remedy))
     elif record.is_running:
@@ -142,7 +146,7 @@ def _continued(
         problem = f"the campaign {name!r} is a pool, which has no steps to make"
         faults.append(Fault("continue", problem, "pool again, with more runs"))
     else:
-        return found
+        return plan
     return None
 
 
@@ -164,19 +168,68 @@ def _taken_over(
 # -- draws and sweeps
 
 
+class _Steps(NamedTuple):
+    """The steps that a campaign can make.
+
+    Attributes:
+        change: the change before each run.
+        counts: the number of nodes of each arm, by the value of a step.
+        plans: the checked plan of a run, by the number of nodes.
+    """
+
+    change: Change
+    counts: Mapping[Value | None, int]
+    plans: Mapping[int, Plan]
+
+    @property
+    def first_count(self) -> int:
+        """The number of nodes at the first step."""
+        return next(iter(self.counts.values()))
+
+    @property
+    def first_plan(self) -> Plan:
+        """The plan of the first step's run."""
+        return self.plans[self.first_count]
+
+
 def _plan_steps(
     campaign: Campaign,
+    execution: _Execution,
     done: Sequence[Value | None],
-    given: object,
     resources: Resources,
-    campaign_id: str,
-    execution_arn: str,
     faults: Faults,
 ) -> PlannedCampaign | None:
     """Check and estimate the steps; None, with faults, if some step cannot be made."""
     settings = resources.settings
     if not settings.owns_nodes:
         return None
+    steps = _read_steps(campaign, execution.campaign_id, resources, faults)
+    if faults:
+        return None
+    estimate = _estimate_steps(campaign, steps, done, resources)
+    warnings = check_budget(campaign, estimate, faults)
+    plan = steps.first_plan
+    if campaign.sweep is not None and campaign.sweep.change == "nodes":
+        warnings += _few_pairs(campaign.sweep.runs_per_step, plan, steps.first_count)
+    # A change concerns all arms, also those that the runs do not use.
+    node_sets = [*settings.arms, *plan.node_sets(settings)]
+    return PlannedCampaign.from_fields(
+        execution,
+        campaign=campaign,
+        metrics=compared_metrics(plan),
+        threshold=plan.threshold,
+        if_busy=plan.if_busy,
+        stack_arms=tuple(dict.fromkeys(node_set.name for node_set in node_sets)),
+        estimate=estimate,
+        warnings=tuple(warnings),
+    )
+
+
+def _read_steps(
+    campaign: Campaign, campaign_id: str, resources: Resources, faults: Faults
+) -> _Steps:
+    """The steps, which are complete if no fault is added."""
+    settings = resources.settings
     change = change_of(campaign)
     values: Sequence[Value | None] = campaign.sweep.values if campaign.sweep else (None,)
     if campaign.sweep is not None:
@@ -192,48 +245,32 @@ def _plan_steps(
         campaign_id=campaign_id,
         faults=faults,
     )
-    for plan in list(plans.values())[:1]:
-        _check_earlier(plan, resources, faults)
-    if faults:
-        return None
-    kinds = {value: (counts[value], change.instance_type(value)) for value in values}
+    if plans:
+        _check_earlier(next(iter(plans.values())), resources, faults)
+    return _Steps(change, counts, plans)
+
+
+def _estimate_steps(
+    campaign: Campaign, steps: _Steps, done: Sequence[Value | None], resources: Resources
+) -> CampaignEstimate:
+    """How long the steps take and what they cost; `done` are the values of those taken over."""
+    change, plan = steps.change, steps.first_plan
+    kinds = {value: (count, change.instance_type(value)) for value, count in steps.counts.items()}
     estimates = {
-        kind: _estimates(plans[kind[0]], *kind, resources) for kind in dict.fromkeys(kinds.values())
+        kind: _estimates(steps.plans[kind[0]], *kind, resources)
+        for kind in dict.fromkeys(kinds.values())
     }
-    plan = plans[counts[values[0]]]
-    metrics = compared_metrics(plan)
     measured = resources.store.campaigns.change_seconds(change.name)
     seconds = change_span(measured) or change.seconds
-    estimate = campaign_estimate(
+    answers = len(compared_metrics(plan)) * (len(plan.arms) - 1)
+    return campaign_estimate(
         campaign,
-        [step_estimate(v, counts[v], seconds, estimates[kinds[v]]) for v in values],
+        [step_estimate(v, kind[0], seconds, estimates[kind]) for v, kind in kinds.items()],
         changes=len(measured),
         done=done,
-        power=_power(campaign, plan, len(metrics) * (len(plan.arms) - 1)),
+        power=_power(campaign, plan, answers),
         guards=_guards(estimates.values()),
     )
-    warnings = check_budget(campaign, estimate, faults)
-    if campaign.sweep is not None and campaign.sweep.change == "nodes":
-        warnings += _few_pairs(campaign.sweep.runs_per_step, plan, counts[values[0]])
-    return PlannedCampaign(
-        campaign_id=campaign_id,
-        execution_arn=execution_arn,
-        campaign=campaign,
-        input=_without_kinship(given),
-        metrics=metrics,
-        threshold=plan.threshold,
-        if_busy=plan.if_busy,
-        # A change concerns all arms, also those that the runs do not use.
-        stack_arms=tuple(
-            dict.fromkeys([*_names(settings.arms), *_names(plan.node_sets(settings))])
-        ),
-        estimate=estimate,
-        warnings=tuple(warnings),
-    )
-
-
-def _names(node_sets: Iterable[StackArm]) -> list[str]:
-    return [each.name for each in node_sets]
 
 
 def _check_earlier(plan: Plan, resources: Resources, faults: Faults) -> None:
@@ -261,8 +298,8 @@ def _guards(estimates: Iterable[Estimates]) -> list[str]:
     return list(
         dict.fromkeys(
             "; ".join(filter(None, (guard.text, guard.remedy)))
-            for each in estimates
-            for guard in each.guards
+            for estimate in estimates
+            for guard in estimate.guards
             if guard.would_trip and guard.guard != _OF_NODES_TO_COME
         )
     )
@@ -302,32 +339,24 @@ def _power(campaign: Campaign, plan: Plan, answers: int) -> list[Power]:
 
 
 def _plan_pool(
-    campaign: Campaign,
-    given: object,
-    resources: Resources,
-    campaign_id: str,
-    execution_arn: str,
-    faults: Faults,
+    campaign: Campaign, execution: _Execution, resources: Resources, faults: Faults
 ) -> PlannedCampaign | None:
     """Check the runs of a pool; None, with faults, if they cannot be pooled."""
-    found = _named(campaign.pool or (), resources, faults)
+    entries = _named(campaign.pool or (), resources, faults)
     runs = {
         path: run
-        for path, entry in found.items()
+        for path, entry in entries.items()
         if (run := _read_run(entry, path, resources, faults)) is not None
     }
-    if len(runs) == len(found):
+    if len(runs) == len(entries):
         check_pool(runs, faults)
     if faults:
         return None
     pooled = in_order(list(runs.values()))
-    newest = pooled[-1]
-    plan = newest.plan
-    return PlannedCampaign(
-        campaign_id=campaign_id,
-        execution_arn=execution_arn,
-        campaign=campaign.model_copy(update={"pool": tuple(found.values())}),
-        input=_without_kinship(given),
+    plan = pooled[-1].plan
+    return PlannedCampaign.from_fields(
+        execution,
+        campaign=campaign.model_copy(update={"pool": tuple(entries.values())}),
         metrics=compared_metrics(plan),
         threshold=plan.threshold,
         if_busy="wait",
@@ -341,28 +370,28 @@ def _named(
     entries: Sequence[str | Uploaded], resources: Resources, faults: Faults
 ) -> dict[str, str | Uploaded]:
     """The entries of a pool by their path, with the runs of baselines in place of their names."""
-    found: dict[str, str | Uploaded] = {}
+    by_path: dict[str, str | Uploaded] = {}
     for index, entry in enumerate(entries):
         path = f"pool[{index}]"
         if isinstance(entry, Uploaded):
-            found[path] = entry
+            by_path[path] = entry
             continue
         named = resources.store.runs.named(entry)
         if named.problem is not None:
             faults.append(Fault(path, named.problem, named.remedy))
         for number, run in enumerate(named.runs):
-            found[f"{path} ({number})" if named.is_baseline else path] = run.id
-    if len(found) > MAX_POOL:
-        problem = f"stands for {len(found)} runs, more than {MAX_POOL}"
+            by_path[f"{path} ({number})" if named.is_baseline else path] = run.id
+    if len(by_path) > MAX_POOL:
+        problem = f"stands for {len(by_path)} runs, more than {MAX_POOL}"
         faults.append(Fault("pool", problem, "name fewer"))
-    return found
+    return by_path
 
 
 def read_pool(planned: PlannedCampaign, resources: Resources) -> list[PooledRun]:
     """The runs of a planned pool.
 
     Raises:
-        InvalidCampaign: one is gone since.
+        InvalidCampaign: the results of one are missing since.
     """
     faults = Faults()
     entries = enumerate(planned.campaign.pool or ())
@@ -395,8 +424,8 @@ def _skip(name: str, campaign: Campaign, campaigns: Campaigns) -> CampaignPlanne
     """
     if campaign.dry_run or not campaign.skip_if_running:
         return None
-    alike = [each.id for each in campaigns.running() if each.series == campaign.series]
-    for earlier in (each for each in alike if each != name):
+    running = [record.id for record in campaigns.running() if record.series == campaign.series]
+    for earlier in (campaign_id for campaign_id in running if campaign_id != name):
         time, kind = now(), campaign.kind
         why = f"Skipped: the campaign {earlier} of its series is still going."
         campaigns.start(name, "skipped", time, kind=kind, conclusion=why, finished_at=time)
@@ -433,8 +462,3 @@ def _record(planned: PlannedCampaign, taken_over: int, campaigns: Campaigns) -> 
         attributes |= {"finished_at": started_at, "seconds": 0}
     status: CampaignStatus = "dry_run" if campaign.dry_run else "running"
     campaigns.start(planned.campaign_id, status, started_at, **attributes)
-
-
-def _without_kinship(given: object) -> Json:
-    assert isinstance(given, dict)  # the check has found nothing wrong with it
-    return {name: value for name, value in given.items() if name != STARTED_BY}

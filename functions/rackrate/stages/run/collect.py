@@ -10,24 +10,22 @@ import math
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rackrate import registry
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.executions.store import Store
-from rackrate.foreign import plain
 from rackrate.measure import cpu_use, manifests, members
-from rackrate.measure.cluster import Cluster, Log, SlowLog
+from rackrate.measure.cluster import Cluster, SlowLog
 from rackrate.measure.cpu_use import Span
 from rackrate.measure.members import Member
 from rackrate.measure.networks import namespaces, pods_path
 from rackrate.measure.nodes import nodes_of
 from rackrate.measure.obstacles import Absence, absence
-from rackrate.measure.pods import Outcome, age_seconds, has_started, is_finished, outcome
+from rackrate.measure.outputs import Client, Drafts, ReadTrial, client_of, failed, read_output
+from rackrate.measure.pods import age_seconds, has_started, is_finished, outcome
 from rackrate.measure.servers import why_waiting
-from rackrate.measure.trials import RawValues, Trial
-from rackrate.plan.items import BlockItem, Item, Pair, Phase, block_items
+from rackrate.measure.trials import Trial
+from rackrate.plan.items import BlockItem, Item, block_items
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.repetitions import (
     Partners,
@@ -40,9 +38,9 @@ from rackrate.plan.repetitions import (
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.stages.stack.bootstrap import ask_to_heal
-from rackrate.tools.base import LOG_BYTES, ParseError, TestBase
+from rackrate.tools.base import LOG_BYTES
 from rackrate.workloads.base import WorkloadTest
-from rackrate_contract.arms import Network, Node
+from rackrate_contract.arms import Network
 from rackrate_contract.document import Document, Json
 from rackrate_contract.trials import TrialKey
 
@@ -50,7 +48,6 @@ from rackrate_contract.trials import TrialKey
 WORKERS = 16
 #: How often Collect asks whether the pods that have not finished still can.
 GLANCE_SECONDS = 10
-_REASON_LENGTH = 500
 #: No more members are asked for their CPU time after so long. It is not worth an item.
 _CPU_SECONDS = 20
 #: How long Collect waits at most until members have printed what they used to the end.
@@ -62,9 +59,6 @@ READ_SECONDS = 60
 _SMALL_LOG_BYTES = 256 * 1024
 #: How long the reading of a small log, and of a large one, may take until it counts as failed.
 _SMALL_LOG_SECONDS, _LARGE_LOG_SECONDS = 10.0, 30.0
-
-#: The key of a client pod among the pods of one attempt at an item: arm, client node, server node.
-_Client = tuple[str, str, str]
 
 
 class Collected(Document):
@@ -138,7 +132,7 @@ def _collect(
     partners_of = _partners(run_id, item, attempt, store)
     tried = _tried(run_id, item, attempt, store)
     wanted = trials_to_measure(item, attempt, partners_of, tried)
-    clients = {_client(key) for key in wanted}
+    clients = {client_of(key) for key in wanted}
     labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
 
     planned = store.runs.plan(run_id)
@@ -146,9 +140,7 @@ def _collect(
     watched = _watch(run_id, item, labels, clients, planned, resources, deadline, watch_seconds)
     if not watched.finished and time.time() < deadline:
         return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
-    counts = _Reading(run_id, item, attempt, planned, watched, until, resources).store(
-        wanted, tried
-    )
+    counts = _Reader(run_id, item, attempt, planned, watched, until, resources).store(wanted, tried)
     if not counts.finished:
         return counts
     if attempt > 1:
@@ -159,7 +151,7 @@ def _collect(
     return counts
 
 
-class _Reading:
+class _Reader:
     """Reads the trials of an item whose pods have finished, or will not.
 
     Args:
@@ -216,15 +208,15 @@ class _Reading:
         self, outcomes: Iterable[_Outcome], tried: Tried, pool: ThreadPoolExecutor
     ) -> Collected:
         """Store those trials that were read."""
-        reads = [each for each in outcomes if isinstance(each, _Read)]
+        reads = [each for each in outcomes if isinstance(each, ReadTrial)]
         cluster, store = self._resources.cluster, self._resources.store
         reads = _with_cpu_use(reads, self._item, self._members, cluster, pool)
         return _put_reads(self._run_id, self._item, self._attempt, reads, tried, store, pool)
 
     def _read(self, key: TrialKey, *, is_large: bool = False) -> _Outcome:
         draft = self._drafts.of(key)
-        if (why := self._hopeless.get(_client(key))) is not None:
-            return _failed(draft, why)
+        if (why := self._hopeless.get(client_of(key))) is not None:
+            return failed(draft, why)
         if time.time() > self._until:
             return None
         try:
@@ -232,19 +224,19 @@ class _Reading:
                 self._run_id, draft, self._item, self._pod_of, self._resources, is_large=is_large
             )
         except SlowLog as error:
-            return _failed(draft, str(error))
+            return failed(draft, str(error))
         except Throttled as error:
             return error
         except ClusterUnreachable as error:
             why = self._why_silent(key)
-            return error if why is None else _failed(draft, why)
+            return error if why is None else failed(draft, why)
         why = self._lost_workloads.get(key.arm)
         return read if read is None or why is None else read.failed(draft, why)
 
     def _why_silent(self, key: TrialKey) -> str | None:
         """Why a trial's node is silent, if it is: then its logs alone cannot be read."""
         try:
-            absent = self._absent.get(self._pod_of[_client(key)]["spec"]["nodeName"])
+            absent = self._absent.get(self._pod_of[client_of(key)]["spec"]["nodeName"])
         except (ClusterUnreachable, Throttled):
             return None
         return absent.reason if absent is not None and absent.is_silent else None
@@ -258,7 +250,7 @@ class _Watched(NamedTuple):
     """The client pods of an item, by network, and why some will not finish, by client."""
 
     pods: Mapping[Network, list[Json]]
-    hopeless: Mapping[_Client, str]
+    hopeless: Mapping[Client, str]
     finished: bool
 
 
@@ -266,14 +258,14 @@ def _watch(
     run_id: str,
     item: BlockItem,
     labels: str,
-    clients: Collection[_Client],
+    clients: Collection[Client],
     planned: PlannedRun,
     resources: Resources,
     deadline: float,
     watch_seconds: float,
 ) -> _Watched:
     """Watch an item's client pods until none that can finish is unfinished, or the time is up."""
-    hopeless: dict[_Client, str] = {}
+    hopeless: dict[Client, str] = {}
 
     def is_settled(pod: Json) -> bool:
         client = _client_of(pod)
@@ -311,13 +303,11 @@ def _absences(
     return {name: each for name, each in found.items() if each is not None}
 
 
-def _hopeless(
-    pods: Iterable[Json], planned: PlannedRun, resources: Resources
-) -> dict[_Client, str]:
+def _hopeless(pods: Iterable[Json], planned: PlannedRun, resources: Resources) -> dict[Client, str]:
     """Why unfinished pods will not finish, by client: a node is absent, or they do not start."""
     unfinished = list(pods)
     absent = _absences(unfinished, planned, resources) if unfinished else {}
-    found: dict[_Client, str] = {}
+    found: dict[Client, str] = {}
     for pod in unfinished:
         if (of_node := absent.get(pod["spec"]["nodeName"])) is not None:
             found[_client_of(pod)] = of_node.reason
@@ -395,11 +385,10 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
     if not isinstance(item, BlockItem):
         # The trials keep their stored reason.
         return Collected(warm_up=False)
-    reason = plain(failure.text, _REASON_LENGTH)
     store = resources.store
     drafts = Drafts(item, store.runs.plan(run_id), 1, store.runs.nodes_at(run_id))
     missing = missing_trials(item, store.trials.states_of(run_id, item.trials))
-    trials = [drafts.of(key).model_copy(update={"reason": reason}) for key in missing]
+    trials = [failed(drafts.of(key), failure.text).trial for key in missing]
     with ThreadPoolExecutor(WORKERS) as pool:
         return _put_all(run_id, item, trials, store, pool)
 
@@ -417,7 +406,7 @@ def write_down(
     A trial that was measured before keeps its value; only its repetition has failed.
     """
     drafts = Drafts(item, planned, attempt, store.runs.nodes_at(run_id))
-    trials = [_failed(drafts.of(key), reason).trial for key, reason in reasons.items()]
+    trials = [failed(drafts.of(key), reason).trial for key, reason in reasons.items()]
     tried = _tried(run_id, item, attempt, store)
     lost = [trial for trial in trials if tried.is_lost(trial.key)]
     for trial in trials:
@@ -427,82 +416,26 @@ def write_down(
         return _put_all(run_id, item, lost, store, pool)
 
 
-def _client(named: TrialKey | Pair) -> _Client:
-    return named.arm, named.client, named.server
-
-
-def _client_of(pod: Mapping[str, Any]) -> _Client:
+def _client_of(pod: Mapping[str, Any]) -> Client:
     notes = pod["metadata"]["annotations"]
     arm = pod["metadata"]["labels"][manifests.ARM]
     return arm, notes[manifests.CLIENT_NODE], notes[manifests.SERVER_NODE]
 
 
-class Drafts:
-    """Trials with the facts from the plan. They are failed until their output has been read."""
-
-    def __init__(
-        self, item: BlockItem, planned: PlannedRun, attempt: int, replaced: Mapping[str, Node]
-    ) -> None:
-        self.tests: dict[str, TestBase] = {test.name: test for test in item.tests}
-        self._item, self._attempt = item, attempt
-        self._pairs = {_client(pair): pair for pair in item.pairs}
-        self._placements = {arm.name: arm.placement for arm in planned.arms}
-        self._replaced = {place: node.name for place, node in replaced.items()}
-
-    def of(self, key: TrialKey) -> Trial:
-        """The draft of a trial, with the facts about its arm and the names of its nodes."""
-        test, pair = self.tests[key.test], self._pairs[_client(key)]
-        return Trial.from_fields(
-            key,
-            round=self._item.round,
-            attempt=self._attempt,
-            status="failed",
-            tool=test.tool,
-            metric=test.primary.name,
-            unit=test.primary.unit,
-            placement=self._placements[key.arm],
-            client_network=pair.client_network,
-            server_network=pair.server_network,
-            via=pair.via,
-            client_node=self._replaced.get(key.client),
-            server_node=self._replaced.get(key.server),
-            warm_up=self._item.warm_up,
-        )
-
-
-class _Read(NamedTuple):
-    """A trial as it was read, and its raw values."""
-
-    trial: Trial
-    raw: RawValues
-
-    def stored_with(self, samples_key: str | None) -> Trial:
-        """The trial with the key of its raw values, if it has any."""
-        if self.raw.is_empty:
-            return self.trial
-        return self.trial.model_copy(update={"samples_key": samples_key})
-
-    def failed(self, draft: Trial, reason: str) -> _Read:
-        """The trial failed, with what it printed and when it ran."""
-        kept = ("raw_key", "started_at", "finished_at")
-        seen = {name: getattr(self.trial, name) for name in kept}
-        return _failed(draft.model_copy(update=seen), reason)
-
-
 #: A trial as it was read, or why it has to be read again; None if there was no time for it, or if
 #: its log is large and has to take turns.
-type _Outcome = _Read | ClusterUnreachable | Throttled | None
+type _Outcome = ReadTrial | ClusterUnreachable | Throttled | None
 
 
 def _read_trial(
     run_id: str,
     draft: Trial,
     item: BlockItem,
-    pods: Mapping[_Client, Mapping[str, Any]],
+    pods: Mapping[Client, Mapping[str, Any]],
     resources: Resources,
     *,
     is_large: bool,
-) -> _Read | None:
+) -> ReadTrial | None:
     """Read one test's outcome. Its output is stored exactly as printed before it is parsed.
 
     Args:
@@ -518,14 +451,16 @@ def _read_trial(
         SlowLog: it could not be read in time.
     """
     test = next(each for each in item.tests if each.name == draft.test)
-    pod = pods.get(_client(draft.key))
+    pod = pods.get(client_of(draft.key))
     ended = outcome(pod, test.name)
     if pod is None or not ended.started:
-        return _judged(draft, test, ended, None, item.phase)
-    if ended.failure is None and isinstance(test, WorkloadTest) and test.clears:
-        cleared = outcome(pod, test.name + manifests.CLEAR) if item.phase == "measure" else ended
+        return read_output(draft, test, None, failure=ended.failure, phase=item.phase)
+    failure = ended.failure
+    clears = isinstance(test, WorkloadTest) and test.clears and item.phase == "measure"
+    if failure is None and clears:
+        cleared = outcome(pod, test.name + manifests.CLEAR)
         if cleared.failure is not None:
-            ended = replace(ended, failure=f"clearing what it left {cleared.failure}")
+            failure = f"clearing what it left {cleared.failure}"
     where = pod["metadata"]["namespace"], pod["metadata"]["name"], test.name
     most, patience = _SMALL_LOG_BYTES, _SMALL_LOG_SECONDS
     if is_large:
@@ -539,45 +474,16 @@ def _read_trial(
         raw_key = resources.store.runs.put_text(run_id, name, log.text, "text/plain")
     times = {"started_at": ended.started_at, "finished_at": ended.finished_at}
     seen = draft.model_copy(update={**times, "raw_key": raw_key})
-    return _judged(seen, test, ended, log, item.phase)
-
-
-def _judged(seen: Trial, test: TestBase, ended: Outcome, log: Log | None, phase: Phase) -> _Read:
-    """What a test measured, or why it did not. No output makes this raise an error.
-
-    Loading data measures nothing. It has succeeded if its program has.
-    """
-    if phase == "load" and ended.failure is None and log is not None:
-        return _Read(seen.model_copy(update={"status": "measured"}), RawValues())
-    text = "" if log is None else log.text
-    if log is not None and not log.is_whole:
-        most = LOG_BYTES // 1_000_000
-        words = f"{test.tool} printed more than {most} MB, of which the first {most} MB are kept"
-        return _failed(seen, "; ".join(filter(None, (ended.failure, words))))
-    try:
-        measurement = registry.parse(test, text)
-        if ended.failure is None:
-            return _Read(seen.measured(test, measurement), RawValues.of(measurement))
-        return _failed(seen, ended.failure)
-    except ParseError as error:
-        words = str(error)
-    except Exception as error:
-        words = f"the output of {test.tool} is no report: {type(error).__name__}: {error}"
-    # The tool's own message explains more than an exit code does.
-    return _failed(seen, "; ".join(filter(None, (ended.failure, words if text else None))) or words)
-
-
-def _failed(trial: Trial, reason: str) -> _Read:
-    return _Read(trial.model_copy(update={"reason": plain(reason, _REASON_LENGTH)}), RawValues())
+    return read_output(seen, test, log, failure=failure, phase=item.phase)
 
 
 def _with_cpu_use(
-    reads: Sequence[_Read],
+    reads: Sequence[ReadTrial],
     item: BlockItem,
     members_of: Mapping[str, Sequence[Member]],
     cluster: Cluster,
     pool: ThreadPoolExecutor,
-) -> list[_Read]:
+) -> list[ReadTrial]:
     """An item's trials with the CPU time of their workload's members, as far as it can be read.
 
     It is read once for all trials of an item, and for none of the warm-up.
@@ -611,7 +517,7 @@ def _with_cpu_use(
         for arm, during in of_arm.items()
     }
 
-    def completed(read: _Read) -> _Read:
+    def completed(read: ReadTrial) -> ReadTrial:
         if (span := spans.get(read.trial.key)) is None:
             return read
         percents = [each.result().get(span) for each in asked[read.trial.arm]]
@@ -632,7 +538,7 @@ def _put_reads(
     run_id: str,
     item: BlockItem,
     attempt: int,
-    reads: Sequence[_Read],
+    reads: Sequence[ReadTrial],
     tried: Tried,
     store: Store,
     pool: ThreadPoolExecutor,
@@ -647,7 +553,7 @@ def _put_reads(
 
 
 def _put_raw_values(
-    run_id: str, item: BlockItem, attempt: int, reads: Iterable[_Read], store: Store
+    run_id: str, item: BlockItem, attempt: int, reads: Iterable[ReadTrial], store: Store
 ) -> str | None:
     """Store the raw values of a call's trials in one object, and return its key or None."""
     values = {read.trial.key.id: read.raw for read in reads if not read.raw.is_empty}

@@ -90,48 +90,35 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     Raises:
         InvalidPlan: the user has to change the plan.
         NodesUnavailable: the plan is valid, but nodes are missing and EKS reports why.
-        NodesChanged: the run is continued, and nodes on which it has measured are gone.
+        NodesChanged: the run is continued, and nodes on which it has measured are missing.
     """
-    settings, store = resources.settings, resources.store
+    store = resources.store
     if (continued := _continue(run_id, resources)) is not None:
         return continued
     placeholders = _needs_no_nodes(raw, resources)
-    if placeholders:
-        nodes = {
-            node_set.name: placeholder_nodes(node_set, settings.count_of(node_set), resources)
-            for node_set in settings.node_sets
-        }
-    else:
-        nodes = _found_nodes(resources)
+    nodes = _placeholders(resources) if placeholders else _existing_nodes(resources)
     checked = _check(raw, nodes, resources, run_id)
     earlier, earlier_baseline = check_earlier_runs(checked, store)
     checked = checked.model_copy(update={"compare_with": earlier})
-    arms, load_nodes, items, warm_ups, estimates = lay_out(
-        checked, nodes, resources, placeholders=placeholders
-    )
-    planned = PlannedRun(
+    asks_dns = any(test.uses_cluster_dns for test in checked.tests) and not placeholders
+    laid_out = lay_out(checked, nodes, resources, placeholders=placeholders)
+    planned = PlannedRun.from_fields(
+        laid_out,
         run_id=run_id,
         execution_arn=execution_arn,
         plan=checked,
         # The plan itself stores the runs' ids, because the name may stand for other runs later.
         compare_with_baseline=earlier_baseline,
         metrics=compared_metrics(checked),
-        arms=tuple(arms),
-        load_nodes=tuple(load_nodes),
-        dns_nodes=(
-            dns_nodes(resources.cluster.peek(DNS_PATH))
-            if any(test.uses_cluster_dns for test in checked.tests) and not placeholders
-            else None
-        ),
+        dns_nodes=dns_nodes(resources.cluster.peek(DNS_PATH)) if asks_dns else None,
         placeholder_nodes=placeholders,
-        image=settings.tool_image,
+        image=resources.settings.tool_image,
         kubernetes_version=resources.cluster.version,
-        estimates=estimates,
     )
-    batches = _put(planned, items, warm_ups, store)
+    batches = _put(planned, laid_out.items, laid_out.warm_ups, store)
     _record(
         planned,
-        expected_seconds=_seconds_so_far(store, run_id) + estimates.seconds,
+        expected_seconds=_seconds_so_far(store, run_id) + planned.estimates.seconds,
         trials=len(planned_trials(batches[0])),
         resources=resources,
     )
@@ -207,10 +194,10 @@ def _continue(run_id: str, resources: Resources) -> Planned | None:
     """Keep the plan of a run whose execution was redriven, and the trials that stay paired.
 
     Returns:
-        None for a run that is not continued, or that has measured nothing yet and is planned anew.
+        None for a run that is not continued, or that has measured nothing yet and is planned again.
 
     Raises:
-        NodesChanged: nodes on which it measured last are gone.
+        NodesChanged: nodes on which it measured last are missing.
     """
     store = resources.store
     run = store.runs.find(run_id)
@@ -245,24 +232,24 @@ def _check_same_nodes(planned: PlannedRun, run: RunRecord, resources: Resources)
 
     They need not be Ready: Await servers waits for them, and says which one does not come back.
     """
-    there = {
-        (node_of(found).name, node_of(found).instance_id)
-        for each in resources.settings.node_sets
-        for found in nodes_of(resources.cluster, each)
-        if "deletionTimestamp" not in found["metadata"]
+    existing = {
+        (node_of(node).name, node_of(node).instance_id)
+        for node_set in resources.settings.node_sets
+        for node in nodes_of(resources.cluster, node_set)
+        if "deletionTimestamp" not in node["metadata"]
     }
     replaced = nodes_at(run.replacements)
-    last = {
-        (now_there.name, now_there.instance_id)
+    measured_on = {
+        (current.name, current.instance_id)
         for nodes in (*(arm.nodes for arm in planned.arms), planned.load_nodes)
-        for now_there in (replaced.get(node.name, node) for node in nodes)
+        for current in (replaced.get(node.name, node) for node in nodes)
     }
-    gone = sorted(name for name, _ in last - there)
-    if gone:
+    missing = sorted(name for name, _ in measured_on - existing)
+    if missing:
         raise NodesChanged(
-            f"the run {planned.run_id} cannot go on: it measured on {listed(gone)}, which"
-            f" {'is' if len(gone) == 1 else 'are'} gone, and other nodes are a new draw; start a"
-            " new run with its plan"
+            f"the run {planned.run_id} cannot go on: it measured on {listed(missing)}, which"
+            f" {'is' if len(missing) == 1 else 'are'} gone, and other nodes are a new draw; start"
+            " a new run with its plan"
         )
 
 
@@ -277,8 +264,8 @@ class LaidOut(NamedTuple):
         estimates: its duration, traffic and cost.
     """
 
-    arms: list[Arm]
-    load_nodes: Sequence[Node]
+    arms: tuple[Arm, ...]
+    load_nodes: tuple[Node, ...]
     items: list[Item]
     warm_ups: list[Item]
     estimates: Estimates
@@ -309,7 +296,7 @@ def lay_out(
     if faults := [*faults, *pair_faults(arms, Pairing.of(plan.pairing), whereabouts)]:
         raise InvalidPlan(faults)
     uses_load_nodes = resources.settings.load in plan.node_sets(resources.settings)
-    load_nodes = nodes[LOAD] if uses_load_nodes else ()
+    load_nodes = tuple(nodes[LOAD]) if uses_load_nodes else ()
     items = build_schedule(plan, arms, load_nodes)
     warm_ups = build_warm_up(plan, arms, load_nodes)
     estimates = estimate(
@@ -324,19 +311,21 @@ def check_storage_classes(plan: Plan, resources: Resources) -> None:
     Raises:
         InvalidPlan: it lacks one.
     """
-    asked = {
+    requested = {
         f"tests[{index}].storage.storage_class": test.storage.storage_class
         for index, test in enumerate(plan.tests)
         if isinstance(test, WorkloadTest) and isinstance(test.storage, Volume)
     }
-    if not asked:
+    if not requested:
         return
-    there = sorted(each["metadata"]["name"] for each in resources.cluster.list(STORAGE_CLASSES))
-    remedy = f"write {listed(there, 'or')}" if there else "install a storage driver with a class"
+    existing = sorted(each["metadata"]["name"] for each in resources.cluster.list(STORAGE_CLASSES))
+    remedy = (
+        f"write {listed(existing, 'or')}" if existing else "install a storage driver with a class"
+    )
     faults = [
         Fault(path, f"the cluster has no storage class {name!r}", f"{remedy}, or use 'node'")
-        for path, name in asked.items()
-        if name not in there
+        for path, name in requested.items()
+        if name not in existing
     ]
     if faults:
         raise InvalidPlan(faults)
@@ -373,31 +362,41 @@ def compared_metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
 # -- nodes and arms
 
 
-def _found_nodes(resources: Resources) -> dict[str, list[Node]]:
+def _existing_nodes(resources: Resources) -> dict[str, list[Node]]:
     """The Ready nodes of each of the stack's arms, and its load nodes, with what EC2 says."""
     settings, cluster = resources.settings, resources.cluster
-    found = {
-        each.name: ready_nodes(cluster, each, settings.tolerations) for each in settings.node_sets
+    ready = {
+        node_set.name: ready_nodes(cluster, node_set, settings.tolerations)
+        for node_set in settings.node_sets
     }
-    every = {node.name: node for nodes in found.values() for node in nodes}
-    told = {node.name: node for node in placed(resources.ec2, list(every.values()))}
-    return {arm: [told[node.name] for node in nodes] for arm, nodes in found.items()}
+    every = {node.name: node for nodes in ready.values() for node in nodes}
+    with_placement = {node.name: node for node in placed(resources.ec2, list(every.values()))}
+    return {arm: [with_placement[node.name] for node in nodes] for arm, nodes in ready.items()}
+
+
+def _placeholders(resources: Resources) -> dict[str, list[Node]]:
+    """Stand-ins for the nodes of each of the stack's arms, and for its load nodes."""
+    settings = resources.settings
+    return {
+        node_set.name: placeholder_nodes(node_set, settings.count_of(node_set), resources)
+        for node_set in settings.node_sets
+    }
 
 
 def _needs_no_nodes(raw: object, resources: Resources) -> bool:
     """Whether to plan with stand-ins for nodes.
 
     A dry run starts no nodes. While a campaign holds the
-    nodes, it replaces them; a run that waits for its end is planned anew then.
+    nodes, it replaces them; a run that waits for its end is planned again then.
     """
-    given: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
+    fields: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
     starts_nodes = resources.settings.idle_scale_to_zero or resources.settings.nodes_on_demand
-    if starts_nodes and given.get("dry_run") is True:
+    if starts_nodes and fields.get("dry_run") is True:
         return True
     if not resources.settings.owns_nodes:
         return False
     arms = [arm.name for arm in resources.settings.arms]
-    return held_by_campaign(arms, given.get("campaign"), resources)
+    return held_by_campaign(arms, fields.get("campaign"), resources)
 
 
 def placeholder_nodes(
@@ -505,7 +504,7 @@ def _arms(
     resources: Resources,
     *,
     placeholders: bool,
-) -> list[Arm]:
+) -> tuple[Arm, ...]:
     """The plan's arms with their nodes and the bandwidth of their instances."""
     used = [node.instance_type for name in plan.stack_arms for node in nodes[name]]
     types = instance_types(resources.ec2, used)
@@ -513,8 +512,8 @@ def _arms(
     stack_arms = {arm.name: arm for arm in resources.settings.arms}
 
     def arm_of(choice: ArmChoice) -> Arm:
-        stack_arm, found = stack_arms[choice.nodes], nodes[choice.nodes]
-        instance = found[0].ec2_placement
+        stack_arm, arm_nodes = stack_arms[choice.nodes], nodes[choice.nodes]
+        instance = arm_nodes[0].ec2_placement
         # The stack does not set it in a cluster that it did not make.
         weighting = (
             resources.settings.bandwidth_weighting
@@ -529,12 +528,12 @@ def _arms(
             node_groups=stack_arm.node_groups,
             selector=stack_arm.selector,
             ena_express=stack_arm.ena_express,
-            network=_network(found, types, weighting),
-            network_scale=found[0].network_scale,
-            nodes=tuple(node.model_copy(update={"cni": network_plugin}) for node in found),
+            network=_network(arm_nodes, types, weighting),
+            network_scale=arm_nodes[0].network_scale,
+            nodes=tuple(node.model_copy(update={"cni": network_plugin}) for node in arm_nodes),
         )
 
-    return [arm_of(choice) for choice in plan.arms]
+    return tuple(map(arm_of, plan.arms))
 
 
 def _network(
