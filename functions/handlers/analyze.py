@@ -17,8 +17,8 @@ def handler(event: Json, context: LambdaContext) -> Json:
     run_id = event["run_id"]
     # An execution that an older rackrate started says `after_failure` instead.
     after_failure = event.get("failure") is not None or event.get("after_failure", False)
-    answer = analyze(run_id, resources, after_failure=after_failure).to_json()
-    logger.info("compared the arms", extra=answer)
+    response = analyze(run_id, resources, after_failure=after_failure).to_json()
+    logger.info("compared the arms", extra=response)
     if not after_failure:
         put_verdicts(resources.store.trials.verdicts(run_id))
-    return answer
+    return response

@@ -14,6 +14,6 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = await_servers(event["run_id"], resources).to_json()
-    logger.info("looked at the servers", extra=answer)
-    return answer
+    response = await_servers(event["run_id"], resources).to_json()
+    logger.info("looked at the servers", extra=response)
+    return response

@@ -14,6 +14,6 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = change(event["campaign_id"], resources).to_json()
-    logger.info("made a change, or went on with it", extra=answer)
-    return answer
+    response = change(event["campaign_id"], resources).to_json()
+    logger.info("made a change, or went on with it", extra=response)
+    return response

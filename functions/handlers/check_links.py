@@ -14,6 +14,6 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = check_links(event["run_id"], resources).to_json()
-    logger.info("checked the links", extra=answer)
-    return answer
+    response = check_links(event["run_id"], resources).to_json()
+    logger.info("checked the links", extra=response)
+    return response

@@ -35,8 +35,8 @@ def handler(event: Json, context: LambdaContext) -> Json:
                 0.0, context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
             ),
         )
-    answer = collected.to_json()
-    logger.info("collected trials", extra=answer)
+    response = collected.to_json()
+    logger.info("collected trials", extra=response)
     if collected.finished and not collected.warm_up:
         put_metrics(TrialsMeasured=collected.measured, TrialsFailed=collected.failed)
-    return answer
+    return response

@@ -52,12 +52,12 @@ def put_metrics(
         dimensions: dimensions besides the service, which is the stack.
         values: values by metric name. None, and values too large for CloudWatch, are left out.
     """
-    known = {n: v for n, v in values.items() if v is not None and abs(v) <= _LARGEST}
-    if not known:
+    plottable = {n: v for n, v in values.items() if v is not None and abs(v) <= _LARGEST}
+    if not plottable:
         return
     for name, text in dimensions.items():
         _metrics().add_dimension(name, text)
-    for name, value in known.items():
+    for name, value in plottable.items():
         _metrics().add_metric(name, unit, value)
     _metrics().flush_metrics()
 
@@ -100,8 +100,8 @@ def put_answers(answers: Iterable[Answer]) -> None:
     `DrawsChanged` is the number of answers in which the newest draw differs from the draws of its
     series before it. It has no dimension, so that one alarm can watch all answers.
     """
-    told = list(answers)
-    for answer in told:
+    judged = list(answers)
+    for answer in judged:
         low, high = answer.shown_interval or (None, None)
         put_metrics(
             MetricUnit.NoUnit,
@@ -110,5 +110,5 @@ def put_answers(answers: Iterable[Answer]) -> None:
             CampaignRatioLow=low,
             CampaignRatioHigh=high,
         )
-    if asked := [answer.changed for answer in told if answer.changed is not None]:
-        put_metrics(DrawsChanged=sum(asked))
+    if changed := [answer.changed for answer in judged if answer.changed is not None]:
+        put_metrics(DrawsChanged=sum(changed))

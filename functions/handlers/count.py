@@ -14,6 +14,6 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = count(event["run_id"], event["when"], resources).to_json()
-    logger.info("read the nodes' counters", extra=answer)
-    return answer
+    response = count(event["run_id"], event["when"], resources).to_json()
+    logger.info("read the nodes' counters", extra=response)
+    return response

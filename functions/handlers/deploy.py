@@ -14,6 +14,6 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = deploy(event["run_id"], event["execution_arn"], resources).to_json()
-    logger.info("created the owner and the servers", extra=answer)
-    return answer
+    response = deploy(event["run_id"], event["execution_arn"], resources).to_json()
+    logger.info("created the owner and the servers", extra=response)
+    return response

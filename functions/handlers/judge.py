@@ -18,6 +18,6 @@ def handler(event: Json, context: LambdaContext) -> Json:
     step = event["state"].get("step", {})
     failure = RunFailure.read(step.get("failure"))
     judged = judge(event["campaign_id"], resources, failure=failure, failed=step.get("number"))
-    answer = judged.to_json()
-    logger.info("judged the steps so far", extra={n: answer[n] for n in ("enough", "run_id")})
-    return answer
+    response = judged.to_json()
+    logger.info("judged the steps so far", extra={n: response[n] for n in ("enough", "run_id")})
+    return response

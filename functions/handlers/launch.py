@@ -15,9 +15,9 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = launch(event["run_id"], item_from_json(event["item"]), resources).to_json()
-    told = {
-        name: answer[name] for name in ("ready", "access_lost", "pods", "attempt", "wait_seconds")
+    response = launch(event["run_id"], item_from_json(event["item"]), resources).to_json()
+    logged = {
+        name: response[name] for name in ("ready", "access_lost", "pods", "attempt", "wait_seconds")
     }
-    logger.info("launched client pods", extra=told)
-    return answer
+    logger.info("launched client pods", extra=logged)
+    return response

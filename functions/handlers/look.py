@@ -14,6 +14,6 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = look(event["run_id"], resources, batch=event["batch"]).to_json()
-    logger.info("looked at the verdicts", extra=answer)
-    return answer
+    response = look(event["run_id"], resources, batch=event["batch"]).to_json()
+    logger.info("looked at the verdicts", extra=response)
+    return response

@@ -15,12 +15,12 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    asked, run_id, execution_arn = event["plan"], event["run_id"], event["execution_arn"]
-    answer = (
+    requested, run_id, execution_arn = event["plan"], event["run_id"], event["execution_arn"]
+    response = (
         patience_of(run_id)
-        .ask(lambda: plan(asked, resources, run_id=run_id, execution_arn=execution_arn))
+        .ask(lambda: plan(requested, resources, run_id=run_id, execution_arn=execution_arn))
         .to_json()
     )
-    told = {name: answer[name] for name in ("blocks", "trials", "expected_seconds", "dry_run")}
-    logger.info("planned the run", extra=told)
-    return answer
+    logged = {name: response[name] for name in ("blocks", "trials", "expected_seconds", "dry_run")}
+    logger.info("planned the run", extra=logged)
+    return response

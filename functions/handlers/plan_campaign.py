@@ -14,11 +14,11 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = plan_campaign(
+    response = plan_campaign(
         event["input"],
         resources,
         campaign_id=event["campaign_id"],
         execution_arn=event["execution_arn"],
     ).to_json()
-    logger.info("planned the campaign", extra={n: answer[n] for n in ("kind", "dry_run")})
-    return answer
+    logger.info("planned the campaign", extra={n: response[n] for n in ("kind", "dry_run")})
+    return response

@@ -16,6 +16,6 @@ from rackrate_contract.document import Json
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     failure = RunFailure.read(event.get("failure"))
-    answer = report(event["run_id"], resources, failure=failure).to_json()
-    logger.info("wrote the report", extra=answer)
-    return answer
+    response = report(event["run_id"], resources, failure=failure).to_json()
+    logger.info("wrote the report", extra=response)
+    return response

@@ -14,6 +14,6 @@ from rackrate_contract.document import Json
 @translated()
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
-    answer = rest_nodes(event["run_id"], resources).to_json()
-    logger.info("put nodes to rest", extra=answer)
-    return answer
+    response = rest_nodes(event["run_id"], resources).to_json()
+    logger.info("put nodes to rest", extra=response)
+    return response

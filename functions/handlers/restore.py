@@ -35,9 +35,9 @@ def handler(event: Json, context: LambdaContext) -> Json:
             serve(event, context, _serve_request)
             return {}
         case {"campaign_id": str(campaign_id)}:  # the state machine
-            answer = restore(campaign_id, resources).to_json()
-            logger.info("put back what was changed", extra=answer)
-            return answer
+            response = restore(campaign_id, resources).to_json()
+            logger.info("put back what was changed", extra=response)
+            return response
         case {"source": "aws.states", "detail": dict(detail)}:
             done = restore_stopped(detail, resources, patience_seconds=patience)
         case {"detail-type": "Scheduled Event"}:
@@ -46,7 +46,7 @@ def handler(event: Json, context: LambdaContext) -> Json:
             raise ValueError(
                 f"neither a campaign, nor a stopped execution, nor a schedule: {sorted(event)}"
             )
-    answer = done.to_json()
-    logger.info("cleaned up after campaigns", extra=answer)
+    response = done.to_json()
+    logger.info("cleaned up after campaigns", extra=response)
     put_ends(done.ended)
-    return answer
+    return response

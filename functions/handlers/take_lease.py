@@ -18,6 +18,6 @@ def handler(event: Json, context: LambdaContext) -> Json:
         leased = take_campaign_lease(event["campaign_id"], resources)
     else:
         leased = take_lease(event["run_id"], resources)
-    answer = leased.to_json()
-    logger.info("asked for the nodes", extra=answer)
-    return answer
+    response = leased.to_json()
+    logger.info("asked for the nodes", extra=response)
+    return response

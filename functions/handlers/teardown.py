@@ -45,7 +45,7 @@ def handler(event: Json, context: LambdaContext) -> Json:
             raise ValueError(
                 f"neither a run, nor a stopped execution, nor a schedule: {sorted(event)}"
             )
-    answer = done.to_json()
-    logger.info("cleaned up", extra=answer)
+    response = done.to_json()
+    logger.info("cleaned up", extra=response)
     put_ends(done.ended)
-    return answer
+    return response

@@ -16,10 +16,10 @@ from rackrate_contract.document import Json
 def handler(event: Json, context: LambdaContext) -> Json:
     """The Lambda entry point."""
     plan, run_id, execution_arn = event["plan"], event["run_id"], event["execution_arn"]
-    answer = (
+    response = (
         patience_of(run_id)
         .ask(lambda: wake_nodes(plan, resources, run_id=run_id, execution_arn=execution_arn))
         .to_json()
     )
-    logger.info("asked for nodes", extra=answer)
-    return answer
+    logger.info("asked for nodes", extra=response)
+    return response

@@ -16,7 +16,7 @@ _OF_ALL = Config(
     connect_timeout=5,
     read_timeout=12,
     retries={"mode": "standard", "total_max_attempts": 3},
-    # CloudTrail tells it with each call. botocore composes a long one anew for each request, which
+    # CloudTrail records it with each call. botocore composes a long one for each request, and that
     # takes a quarter of the processor time of storing a log.
     user_agent="rackrate",
 )
@@ -25,10 +25,10 @@ _OF_ALL = Config(
 @functools.cache
 def session() -> boto3.Session:
     """The process's session."""
-    made = botocore.session.get_session()
-    made.set_default_client_config(_OF_ALL)
-    made.register("before-sign.s3.PutObject", _send_at_once)
-    return boto3.Session(botocore_session=made)
+    botocore_session = botocore.session.get_session()
+    botocore_session.set_default_client_config(_OF_ALL)
+    botocore_session.register("before-sign.s3.PutObject", _send_at_once)
+    return boto3.Session(botocore_session=botocore_session)
 
 
 def _send_at_once(**event: Any) -> None:

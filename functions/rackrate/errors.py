@@ -56,7 +56,7 @@ _UNAVAILABLE = frozenset(
 )
 
 #: How services that have no code for it say that a caller's clock differs from theirs. botocore's
-#: next request is signed anew, and a function's clock is set by Lambda.
+#: next request is signed again, and a function's clock is set by Lambda.
 _WRONG_CLOCK = ("Signature expired", "Signature not yet current")
 
 #: botocore's errors for a request or a response that got lost.
@@ -143,8 +143,8 @@ class ClusterUnreachable(RackrateError):
     """The Kubernetes API does not answer, or denies access (a new access entry takes time).
 
     Attributes:
-        access_lost: whether the namespace or the rights in it are gone, which the bootstrap
-            function can make again.
+        access_lost: whether the namespace or the rights in it are missing, which the bootstrap
+            function can recreate.
     """
 
     def __init__(self, message: str, *, access_lost: bool = False) -> None:
@@ -153,7 +153,7 @@ class ClusterUnreachable(RackrateError):
 
 
 class AccessLost(RackrateError):
-    """The namespace or the rights in it are gone, also after they were made again."""
+    """The namespace or the rights in it are missing, also after they were recreated."""
 
 
 class Throttled(RackrateError):
@@ -169,7 +169,7 @@ class NodesUnavailable(RackrateError):
 
 
 class NodesChanged(RackrateError):
-    """A run cannot be continued, because its nodes are gone: other nodes are a new draw."""
+    """A run cannot be continued, because its nodes are missing: other nodes are a new draw."""
 
 
 class ChangeFailed(RackrateError):
@@ -223,9 +223,9 @@ def is_unavailable(error: Any) -> bool:
     A signature of another time than AWS's counts as expired credentials.
     """
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0
-    told = error.response.get("Error", {})
-    wrong_clock = str(told.get("Message")).startswith(_WRONG_CLOCK)
-    return told.get("Code") in _UNAVAILABLE or wrong_clock or status >= 500
+    details = error.response.get("Error", {})
+    wrong_clock = str(details.get("Message")).startswith(_WRONG_CLOCK)
+    return details.get("Code") in _UNAVAILABLE or wrong_clock or status >= 500
 
 
 @contextlib.contextmanager

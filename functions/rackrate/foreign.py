@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rackrate_text.printable import printable
 
-#: The most characters of a fact that a node or a tool tells of itself. Names of objects have 253.
+#: The most characters of a fact that a node or a tool reports of itself. Names of objects have 253.
 MOST_CHARACTERS = 253
 
 

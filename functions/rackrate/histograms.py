@@ -164,13 +164,13 @@ def _counts(body: bytes, steps: int) -> Iterator[tuple[int, int]]:
 
 def _number(body: bytes, place: int) -> tuple[int, int]:
     """A number in ZigZag LEB128, whose ninth byte has eight bits; and the place after it."""
-    found = 0
+    value = 0
     for at in range(_LONGEST_COUNT):
         if place + at >= len(body):
             raise ValueError("a histogram that ends within a number")
         byte = body[place + at]
         last = at == _LONGEST_COUNT - 1
-        found |= (byte if last else byte & 0x7F) << (7 * at)
+        value |= (byte if last else byte & 0x7F) << (7 * at)
         if last or not byte & 0x80:
             break
-    return (found >> 1) ^ -(found & 1), place + at + 1
+    return (value >> 1) ^ -(value & 1), place + at + 1

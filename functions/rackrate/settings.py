@@ -30,7 +30,7 @@ class Cni(NamedTuple):
     Attributes:
         prefix_delegation: whether it gives them addresses of /28 prefixes.
         one_interface: whether it uses only a node's first interface, as templates/cluster.yaml
-            tells it where nodes have ENA Express.
+            sets it where nodes have ENA Express.
     """
 
     prefix_delegation: bool

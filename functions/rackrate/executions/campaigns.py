@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rackrate.executions.objects import Objects
-from rackrate.executions.records import Executions, known, readable
+from rackrate.executions.records import Executions, read_item, readable
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.table import Table
 from rackrate.times import now, seconds_between
@@ -16,7 +16,7 @@ from rackrate_contract.executions import CampaignRecord
 
 #: A series has at most this many draws; the oldest leave it.
 MAX_SERIES = 60
-#: How many of the last changes of a kind tell how long the next one takes.
+#: How many of the last changes of a kind predict how long the next one takes.
 MOST_CHANGES = 20
 
 
@@ -84,8 +84,8 @@ class Campaigns(Executions[CampaignRecord, PlannedCampaign]):
 
     def reopen(self, campaign_id: str) -> None:
         """Record that a campaign goes on whose end is recorded: its execution was redriven."""
-        gone = ("finished_at", "seconds", "error", "cause", "stopped", "restoring_since")
-        self.write(campaign_id, {**dict.fromkeys(gone), "status": "running"})
+        cleared = ("finished_at", "seconds", "error", "cause", "stopped", "restoring_since")
+        self.write(campaign_id, {**dict.fromkeys(cleared), "status": "running"})
 
     def unrestored(self) -> list[CampaignRecord]:
         """Every campaign that has ended and has not put back all that it changed."""
@@ -97,13 +97,13 @@ class Campaigns(Executions[CampaignRecord, PlannedCampaign]):
 
     def steps(self, campaign_id: str) -> list[CampaignStep]:
         """The steps of a campaign that were begun, in order."""
-        found = self._table.query(f"campaign#{campaign_id}", "step#")
-        return [known(CampaignStep, item) for item in found]
+        items = self._table.query(f"campaign#{campaign_id}", "step#")
+        return [read_item(CampaignStep, item) for item in items]
 
     def step(self, campaign_id: str, number: int) -> CampaignStep | None:
         """A step of a campaign, or None."""
-        found = self._table.get(f"campaign#{campaign_id}", _step_key(number))
-        return None if found is None else known(CampaignStep, found)
+        item = self._table.get(f"campaign#{campaign_id}", _step_key(number))
+        return None if item is None else read_item(CampaignStep, item)
 
     def put_step(self, campaign_id: str, step: CampaignStep) -> None:
         """Write a step in place of what was recorded of it."""

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
 from rackrate.errors import translated
-from rackrate.executions.records import known
+from rackrate.executions.records import read_item
 from rackrate.table import Table, from_item, to_item
 from rackrate.times import now
 from rackrate_contract.document import Document, Json
@@ -70,26 +70,26 @@ class Leases:
         Returns:
             None when the run holds the nodes. Otherwise the leases of other runs on them, by arm.
         """
-        wanted = {f"#arm{number}": arm for number, arm in enumerate(arms)}
+        arm_names = {f"#arm{number}": arm for number, arm in enumerate(arms)}
         free = "{0}.run_id = :run AND ({0}.kind = :kind OR attribute_not_exists({0}.kind))"
         if not renew:
             free += " OR attribute_not_exists({0})"
         held = self._change(
-            "SET " + ", ".join(f"{name} = :lease" for name in wanted),
-            " AND ".join(f"({free.format(name)})" for name in wanted),
-            wanted,
+            "SET " + ", ".join(f"{name} = :lease" for name in arm_names),
+            " AND ".join(f"({free.format(name)})" for name in arm_names),
+            arm_names,
             to_item({":lease": lease.to_json(), ":run": lease.run_id, ":kind": lease.kind}),
         )
         if held is None:
             return None
         others = {a: each for a, each in held.items() if not each.is_of(lease.kind, lease.run_id)}
-        return {arm: others[arm] for arm in wanted.values() if arm in others}
+        return {arm: others[arm] for arm in arm_names.values() if arm in others}
 
     def valid(self) -> dict[str, Lease]:
         """The leases that have not expired, by arm."""
         time = now()
-        found = _leases(self._table.get(**_LEASES) or {})
-        return {arm: lease for arm, lease in found.items() if lease.expires_at >= time}
+        leases = _leases(self._table.get(**_LEASES) or {})
+        return {arm: lease for arm, lease in leases.items() if lease.expires_at >= time}
 
     def give_back(self, kind: Kind, holder: str) -> None:
         """End the lease of a run or of a campaign on all nodes that it holds, if it holds any."""
@@ -156,5 +156,5 @@ def _leases(item: Mapping[str, Any]) -> dict[str, Lease]:
     for arm, stored in item.items():
         if arm not in _LEASES and isinstance(stored, dict):
             with contextlib.suppress(ValidationError):
-                leases[arm] = known(Lease, stored)
+                leases[arm] = read_item(Lease, stored)
     return leases

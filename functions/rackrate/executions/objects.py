@@ -56,8 +56,8 @@ class Objects:
             botocore.exceptions.ClientError: there is none.
         """
         with translated():
-            answer = self._s3.get_object(Bucket=self.bucket_name, Key=key)
-            body: bytes = answer["Body"].read()
+            response = self._s3.get_object(Bucket=self.bucket_name, Key=key)
+            body: bytes = response["Body"].read()
             return body
 
     def find(self, key: str) -> bytes | None:

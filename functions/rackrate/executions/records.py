@@ -93,8 +93,8 @@ class Executions[R: ExecutionRecord, P: Document]:
         record = self.find(name)
         started_at, seconds = time, 0.0
         if record is not None:
-            started_at, known = record.started_at, record.seconds
-            seconds = self.seconds_of(record, time) if known is None else known
+            started_at, recorded = record.started_at, record.seconds
+            seconds = self.seconds_of(record, time) if recorded is None else recorded
         written = self.write(
             name,
             {
@@ -193,7 +193,7 @@ class Executions[R: ExecutionRecord, P: Document]:
         return self.read(name, "plan.json", self._plan)
 
 
-def known[D: Document](kind: type[D], item: Mapping[str, Any]) -> D:
+def read_item[D: Document](kind: type[D], item: Mapping[str, Any]) -> D:
     """Read the fields of an item that a document has.
 
     Raises:
@@ -207,7 +207,7 @@ def known[D: Document](kind: type[D], item: Mapping[str, Any]) -> D:
 def readable[D: Document](kind: type[D], item: Mapping[str, Any], noun: str) -> D | None:
     """The same; None, with a warning, if nobody can read it: it must not hide all others."""
     try:
-        return known(kind, item)
+        return read_item(kind, item)
     except ValidationError as error:
         logger.warning(f"an item is no {noun}", pk=item.get("pk"), error=str(error))
         return None

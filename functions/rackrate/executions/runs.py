@@ -43,8 +43,8 @@ class NamedRuns(NamedTuple):
     Attributes:
         name: the name.
         runs: the run with that id, or the runs of the baseline with that name, without those that
-            are gone.
-        gone: the ids of the baseline's runs that are gone.
+            are missing.
+        gone: the ids of the baseline's runs that are missing.
         is_baseline: whether the name is a baseline's.
     """
 
@@ -94,10 +94,10 @@ class Runs(Executions[RunRecord, PlannedRun]):
             return NamedRuns(name)
         # A baseline of an earlier version has one run.
         run_ids = baseline["run_ids"] if "run_ids" in baseline else [baseline["run_id"]]
-        found = {run_id: self.find(run_id) for run_id in run_ids}
-        runs = tuple(run for run in found.values() if run is not None)
-        gone = tuple(run_id for run_id, run in found.items() if run is None)
-        return NamedRuns(name, runs, gone, is_baseline=True)
+        records = {run_id: self.find(run_id) for run_id in run_ids}
+        runs = tuple(run for run in records.values() if run is not None)
+        missing = tuple(run_id for run_id, run in records.items() if run is None)
+        return NamedRuns(name, runs, missing, is_baseline=True)
 
     def between(self, start: str, end: str, *, longest_seconds: float) -> list[RunRecord]:
         """Every run that went on at some time in an interval.
@@ -139,18 +139,18 @@ class Runs(Executions[RunRecord, PlannedRun]):
     def count_trials(self, run_id: str, *, measured: int, failed: int) -> None:
         """Add to the run's counts of trials.
 
-        `failed` is negative when more failed trials were repaired than failed anew.
+        `failed` is negative when more failed trials were repaired than failed again.
         """
         self.write(run_id, {}, add={"trials_measured": measured, "trials_failed": failed})
 
     def replace_nodes(
-        self, run_id: str, made: Sequence[Replacement], before: Sequence[Replacement]
+        self, run_id: str, replacements: Sequence[Replacement], before: Sequence[Replacement]
     ) -> RunRecord | None:
         """Record that nodes took the places of lost ones.
 
         Args:
             run_id: the run.
-            made: the new replacements.
+            replacements: the new replacements.
             before: those that the caller knows of.
 
         Returns:
@@ -161,7 +161,7 @@ class Runs(Executions[RunRecord, PlannedRun]):
             condition = f"attribute_not_exists(#replacements) OR {condition}"
         written = self.write(
             run_id,
-            {"replacements": [each.to_json() for each in (*before, *made)]},
+            {"replacements": [each.to_json() for each in (*before, *replacements)]},
             condition=condition,
             values={":count": len(before)},
         )

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from rackrate.errors import translated
 from rackrate.executions.objects import Objects
-from rackrate.executions.records import known
+from rackrate.executions.records import read_item
 from rackrate.measure.trials import RawValues, Trial, TrialState
 from rackrate.table import Table, from_item, to_item
 from rackrate_contract.document import Json
@@ -111,7 +111,7 @@ class Trials:
         return [replaced[trial.key] for trial in trials]
 
     def _put_new(self, run_id: str, trials: Sequence[Trial]) -> bool:
-        """Write all of these trials or none of them, and tell whether they were written."""
+        """Write all of these trials or none of them, and return whether they were written."""
         puts = [
             {
                 "Put": {
@@ -153,7 +153,7 @@ class Trials:
         used = {name: value for name, value in compared.items() if name in condition}
         try:
             with translated():
-                answer = self._table.client.put_item(
+                response = self._table.client.put_item(
                     TableName=self._table.name,
                     Item=to_item(_item(run_id, kind, trial)),
                     ConditionExpression=f"attribute_not_exists(pk) OR ({condition})",
@@ -169,11 +169,11 @@ class Trials:
             if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
                 return Replaced(False, None)
             raise
-        before = answer.get("Attributes")
+        before = response.get("Attributes")
         return Replaced(True, None if before is None else _trial_state(from_item(before)))
 
     def forget(self, run_id: str, *, apart_from: Iterable[TrialKey]) -> None:
-        """Delete what was tried of a run's trials, so that they are measured anew.
+        """Delete what was tried of a run's trials, so that they are measured again.
 
         The raw outputs stay in the bucket.
 
@@ -188,8 +188,8 @@ class Trials:
             *self._table.query(pk, "repeat#", ("sk",)),
         ]
         with ThreadPoolExecutor(_WORKERS) as pool:
-            gone = (item["sk"] for item in tried if item["sk"] not in stay)
-            list(pool.map(lambda sk: self._table.delete(pk, sk), gone))
+            stale = (item["sk"] for item in tried if item["sk"] not in stay)
+            list(pool.map(lambda sk: self._table.delete(pk, sk), stale))
 
     def put_raw_values(self, run_id: str, name: str, values: Mapping[str, RawValues]) -> str:
         """Write raw values and series as gzipped JSON by trial id, and return the key.
@@ -213,12 +213,12 @@ class Trials:
         for trial in trials:
             if trial.samples_key is not None:
                 named[trial.samples_key].append(trial.key.id)
-        found: dict[str, RawValues] = {}
+        raw_values: dict[str, RawValues] = {}
         with ThreadPoolExecutor(_WORKERS) as pool:
             for ids, body in zip(named.values(), pool.map(self._objects.read, named), strict=True):
                 values = _RAW_VALUES.validate_json(gzip.decompress(body))
-                found |= {each: values[each] for each in ids if each in values}
-        return found
+                raw_values |= {each: values[each] for each in ids if each in values}
+        return raw_values
 
     def verdicts(self, run_id: str) -> list[Verdict]:
         """The verdicts of a run."""
@@ -262,4 +262,4 @@ def _by_state(items: Iterable[Json]) -> dict[TrialKey, TrialState]:
 
 
 def _trial_state(item: Mapping[str, Any]) -> TrialState:
-    return known(TrialState, item)
+    return read_item(TrialState, item)

@@ -58,13 +58,13 @@ class CampaignMaterial:
     @cached_property
     def metrics(self) -> list[SweptMetric]:
         """The metrics of a sweep, in the order of its cells."""
-        found = dict.fromkeys((cell.test, cell.metric) for cell in self.results.sweep)
-        return [SweptMetric(self, number, *key) for number, key in enumerate(found, 1)]
+        keys = dict.fromkeys((cell.test, cell.metric) for cell in self.results.sweep)
+        return [SweptMetric(self, number, *key) for number, key in enumerate(keys, 1)]
 
     def title_of(self, value: str | int) -> str:
         """What a value of the sweep is called, such as `VPC CNI v1.15.4-eksbuild.1`."""
-        found = (step.change for step in self.results.steps if step.value == value)
-        return next(found, str(value))
+        titles = (step.change for step in self.results.steps if step.value == value)
+        return next(titles, str(value))
 
     @cached_property
     def useful_steps(self) -> list[Step]:
@@ -111,13 +111,13 @@ class SweptMetric:
     @cached_property
     def cells(self) -> list[SweepCell]:
         """Its cells: value by value, and arm by arm within a value."""
-        found = [
+        cells = [
             cell
             for cell in self.page.results.sweep
             if (cell.test, cell.metric) == (self.test, self.metric)
         ]
-        order = list(dict.fromkeys(cell.value for cell in found))
-        return sorted(found, key=lambda cell: order.index(cell.value))
+        order = list(dict.fromkeys(cell.value for cell in cells))
+        return sorted(cells, key=lambda cell: order.index(cell.value))
 
     @cached_property
     def times(self) -> SweptMetric | None:

@@ -81,11 +81,11 @@ def _trials_columns(metric: MetricMaterial, limits: Mapping[int, float]) -> Colu
 
 def _values_by_arm(metric: MetricMaterial) -> dict[str, list[float]]:
     """The values by arm, for arms with values."""
-    found = {
+    by_arm = {
         arm: [value for trial, value in metric.values if trial.arm == arm]
         for arm in metric.page.arms
     }
-    return {arm: values for arm, values in found.items() if values}
+    return {arm: values for arm, values in by_arm.items() if values}
 
 
 def _vectors(page: Material) -> int:
@@ -99,19 +99,19 @@ def _where(trial: Trial) -> str:
 
 def _dot(metric: MetricMaterial, trial: Trial, value: float) -> dots.Dot:
     marks = metric.page.marks_of(trial)
-    said = [f"{_where(trial)}: {quantity(value, metric.unit)}", *(mark.text for mark in marks)]
+    parts = [f"{_where(trial)}: {quantity(value, metric.unit)}", *(mark.text for mark in marks)]
     arm = metric.page.arm_number(trial.arm)
-    return dots.Dot(arm, trial.block, value, "; ".join(said), bool(marks))
+    return dots.Dot(arm, trial.block, value, "; ".join(parts), bool(marks))
 
 
 def _ceilings(metric: MetricMaterial) -> dict[int, float]:
     """The documented limit of each arm, from the verdicts."""
-    found: dict[int, float] = {}
+    ceilings: dict[int, float] = {}
     for verdict in metric.verdicts:
         if (ceiling := verdict.ceiling) is not None:
-            found[metric.page.arm_number(verdict.arm)] = ceiling.arm
-            found[metric.page.baseline_number(verdict.baseline)] = ceiling.baseline
-    return found
+            ceilings[metric.page.arm_number(verdict.arm)] = ceiling.arm
+            ceilings[metric.page.baseline_number(verdict.baseline)] = ceiling.baseline
+    return ceilings
 
 
 def _reference(
@@ -138,27 +138,27 @@ def _spread(arm: str, values: Sequence[float], unit: str) -> str:
 
 
 def _how_to_read_trials(shown: dots.Trials, failed: int) -> list[str]:
-    said = []
+    hints = []
     marked = sum(dot.marked for dot in shown.dots)
     if marked:
-        said.append(f"Hollow: {counted(marked, 'marked trial')}.")
+        hints.append(f"Hollow: {counted(marked, 'marked trial')}.")
     if failed:
-        said.append(f"Crosses above: {counted(failed, 'trial')} that failed and had no value.")
+        hints.append(f"Crosses above: {counted(failed, 'trial')} that failed and had no value.")
     if shown.limits():
-        said.append("Dashed: the limit EC2 documents.")
+        hints.append("Dashed: the limit EC2 documents.")
     far = {limit for arm, limit in shown.ceilings if arm not in shown.limits()}
     if far:
         limits = listed([quantity(limit, shown.unit) for limit in sorted(far)])
-        said.append(f"Out of the picture: the documented limit of {limits}.")
+        hints.append(f"Out of the picture: the documented limit of {limits}.")
     if shown.reference:
-        said.append(
+        hints.append(
             f"The band: less than {percent(shown.reference[1])} from the baseline's median,"
             " which does not matter."
         )
-    said.append("Right: median, quartiles and range.")
+    hints.append("Right: median, quartiles and range.")
     if note := shown.axis.note():
-        said.append(note)
-    return said
+        hints.append(note)
+    return hints
 
 
 def _trials_data(metric: MetricMaterial) -> Table:
@@ -206,7 +206,7 @@ def _latency_figure(test: TestMaterial, index: int, kind: str) -> Figure:
         for arm, values in test.samples[kind].items()
     }
     subject = metric_of_test(test.name, kind)
-    said = [
+    parts = [
         f"{arm}: {', '.join(f'{p} {quantity(curve.at(share), unit)}' for p, share in curve.marked)}"
         f" of {len(curve.values)} values"
         for arm, curve in curves.items()
@@ -216,7 +216,7 @@ def _latency_figure(test: TestMaterial, index: int, kind: str) -> Figure:
         f"ecdf-{test.number}-{index}",
         ecdf.ecdf_chart(list(curves.values()), unit, kind),
         title=f"{subject}: raw values, all trials of an arm together.",
-        text=f"{'; '.join(said)}.",
+        text=f"{'; '.join(parts)}.",
         notes=" ".join(_about_tails(curves.values(), unit)),
         page=test.page,
         arms=list(curves),
@@ -237,29 +237,31 @@ def _curve_rows(arm: str, curve: ecdf.Curve, name: str) -> Iterable[Mapping[str,
         yield {**facts, "point": "raw value", "rank": rank, name: value, **dict.fromkeys(ends)}
     for percentile, share in curve.marked:
         low, high = curve.p99 if share > 0.5 and curve.p99 else (None, None)
-        found: Mapping[str, Value] = {name: curve.at(share), ends[0]: low, ends[1]: high}
-        yield {**facts, "point": percentile, "rank": None, **found}
+        values: Mapping[str, Value] = {name: curve.at(share), ends[0]: low, ends[1]: high}
+        yield {**facts, "point": percentile, "rank": None, **values}
 
 
 def _p99(test: TestMaterial, kind: str, arm: str) -> Ends | None:
     """The interval of an arm's p99, if its blocks have enough values for one."""
     of_kind = {metric.name for metric in test.test.metrics if metric.samples == kind}
-    found = (s for s in test.summaries if s.arm == arm and s.metric in of_kind)
-    summary = next(found, None)
+    matching = (s for s in test.summaries if s.arm == arm and s.metric in of_kind)
+    summary = next(matching, None)
     pooled = None if summary is None else summary.percentiles
     return None if pooled is None else pooled.intervals.get("p99")
 
 
 def _about_tails(curves: Iterable[ecdf.Curve], unit: str) -> list[str]:
-    found = list(curves)
-    said = []
-    if any(curve.p99 is None for curve in found):
-        said.append("A p99 is marked if each block has 100 values or more, which give an interval.")
-    if any(curve.p99 for curve in found):
-        said.append("The line through a p99 is its 95 % interval, from the blocks.")
-    if note := ecdf.curves_axis(found, unit).note():
-        said.append(note)
-    return said
+    shown = list(curves)
+    hints = []
+    if any(curve.p99 is None for curve in shown):
+        hints.append(
+            "A p99 is marked if each block has 100 values or more, which give an interval."
+        )
+    if any(curve.p99 for curve in shown):
+        hints.append("The line through a p99 is its 95 % interval, from the blocks.")
+    if note := ecdf.curves_axis(shown, unit).note():
+        hints.append(note)
+    return hints
 
 
 _SHARES = (0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999)
@@ -335,29 +337,29 @@ def _course(page: Material, trial: Trial, intervals: Sequence[Interval]) -> seri
 
 
 def _courses_in_words(page: Material, courses: Sequence[series.Course]) -> str:
-    said = []
+    ranges = []
     for place, arm in enumerate(page.arms):
         rates = [rate for each in courses if each.arm == place for rate in each.rates]
         if rates:
             least, most = quantity(min(rates), "bit/s"), quantity(max(rates), "bit/s")
-            said.append(f"{arm}: {least} to {most}")
-    return f"Intervals of {'; '.join(said)}."
+            ranges.append(f"{arm}: {least} to {most}")
+    return f"Intervals of {'; '.join(ranges)}."
 
 
 def _about_choice(chosen: series.Chosen) -> str:
     """A sentence on which courses are drawn, and how many are not."""
-    said = "A panel for each block, all to one scale."
+    text = "A panel for each block, all to one scale."
     if chosen.blocks > len(chosen.panels):
-        said = (
+        text = (
             f"{len(chosen.panels)} of {chosen.blocks} blocks, evenly spread from the first to the"
             " last, all to one scale; the others are not shown."
         )
     if chosen.shown < sum(chosen.in_panels):
-        said += (
+        text += (
             f" Of their {sum(chosen.in_panels)} trials {chosen.shown} are drawn: of each arm and"
             " block the slowest, the fastest and evenly spread ones between."
         )
-    return said
+    return text
 
 
 _MOST_INTERVALS = 30
@@ -385,8 +387,8 @@ def _listed_rates(intervals: Sequence[Interval]) -> str:
 
 
 def _retransmits(intervals: Sequence[Interval]) -> int | None:
-    told = [each.retransmits for each in intervals if each.retransmits is not None]
-    return sum(told) if told else None
+    counts = [each.retransmits for each in intervals if each.retransmits is not None]
+    return sum(counts) if counts else None
 
 
 def matrix_figures(metric: MetricMaterial) -> list[Figure]:
@@ -394,18 +396,18 @@ def matrix_figures(metric: MetricMaterial) -> list[Figure]:
     values: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial, value in metric.values:
         values[trial.arm][trial.client, trial.server].append(value)
-    found = {
+    by_arm = {
         arm: {ends: statistics.median(measured) for ends, measured in values[arm].items()}
         for arm in metric.page.arms
         if len(set(map(frozenset, values[arm]))) > 1
     }
-    if not found:
+    if not by_arm:
         return []
-    everything = [median for medians in found.values() for median in medians.values()]
+    everything = [median for medians in by_arm.values() for median in medians.values()]
     shades = heatmap.Shades(min(everything), max(everything))
     return [
         _matrix_figure(metric, index, arm, medians, shades)
-        for index, (arm, medians) in enumerate(found.items())
+        for index, (arm, medians) in enumerate(by_arm.items())
     ]
 
 

@@ -70,12 +70,12 @@ class Material:
 
     @property
     def workloads(self) -> tuple[WorkloadOfResults, ...]:
-        """The workloads of a run; a comparison tells none."""
+        """The workloads of a run; a comparison has none."""
         return self.results.workloads if isinstance(self.results, Results) else ()
 
     @property
     def dns_nodes(self) -> tuple[str, ...] | None:
-        """The nodes of the cluster's DNS in a run with tests of it; a comparison tells none."""
+        """The nodes of the cluster's DNS in a run with tests of it; a comparison has none."""
         return self.results.dns_nodes if isinstance(self.results, Results) else None
 
     @property
@@ -133,10 +133,10 @@ class Material:
 
     @cached_property
     def _marks(self) -> dict[TrialKey, list[Mark]]:
-        found: dict[TrialKey, list[Mark]] = defaultdict(list)
+        marks: dict[TrialKey, list[Mark]] = defaultdict(list)
         for mark in self.results.marks:
-            found[mark.key].append(mark)
-        return found
+            marks[mark.key].append(mark)
+        return marks
 
     def marks_of(self, trial: Trial) -> list[Mark]:
         """The marks of a trial."""
@@ -242,13 +242,13 @@ class TestMaterial:
                 values[kind, trial.arm] += of_kind
             for kind, histogram in raw.histograms.items():
                 histograms[kind, trial.arm].append(histogram)
-        found: dict[tuple[str, str], tuple[float, ...] | Histogram] = {
+        by_key: dict[tuple[str, str], tuple[float, ...] | Histogram] = {
             key: tuple(sorted(each)) for key, each in values.items() if each
         }
-        found |= {key: merged(each) for key, each in histograms.items()}
+        by_key |= {key: merged(each) for key, each in histograms.items()}
         return {
-            kind: {arm: found[kind, arm] for arm in self.page.arms if (kind, arm) in found}
-            for kind in dict.fromkeys(kind for kind, _ in found)
+            kind: {arm: by_key[kind, arm] for arm in self.page.arms if (kind, arm) in by_key}
+            for kind in dict.fromkeys(kind for kind, _ in by_key)
         }
 
     def unit_of(self, kind: str) -> str:
@@ -258,8 +258,8 @@ class TestMaterial:
     @cached_property
     def series(self) -> list[tuple[Trial, Sequence[Interval]]]:
         """The trials with a series of at least two intervals, and their series."""
-        found = ((trial, self.page.raw_of(trial).series) for trial in self.measured)
-        return [(trial, intervals) for trial, intervals in found if len(intervals) > 1]
+        series = ((trial, self.page.raw_of(trial).series) for trial in self.measured)
+        return [(trial, intervals) for trial, intervals in series if len(intervals) > 1]
 
 
 @dataclass(frozen=True)

@@ -85,11 +85,14 @@ class Table:
 
 def without_unknown(rows: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
     """The rows without the columns of which no row has a value."""
-    found = list(rows)
-    known = {
-        name for row in found for name, value in row.items() if _cell(value).content not in _NONE
+    every_row = list(rows)
+    with_value = {
+        name
+        for row in every_row
+        for name, value in row.items()
+        if _cell(value).content not in _NONE
     }
-    return [{name: value for name, value in row.items() if name in known} for row in found]
+    return [{name: value for name, value in row.items() if name in with_value} for row in every_row]
 
 
 _NONE = (None, UNKNOWN)

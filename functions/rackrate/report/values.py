@@ -14,8 +14,8 @@ Columns = Mapping[str, Sequence[Value]]
 
 def by_column(rows: Iterable[Mapping[str, Value]]) -> Columns:
     """The columns of rows that all have the same names."""
-    found = list(rows)
-    return {name: [row[name] for row in found] for name in (found[0] if found else ())}
+    all_rows = list(rows)
+    return {name: [row[name] for row in all_rows] for name in (all_rows[0] if all_rows else ())}
 
 
 def packed(columns: Columns, *, lab_scale: float | None) -> Mapping[str, object] | None:

@@ -44,13 +44,13 @@ class RunFailure:
     """Whether somebody stopped the execution, which is no failure."""
 
     @classmethod
-    def of_execution(cls, told: Mapping[str, Any]) -> RunFailure:
-        """What an event or a description tells of an execution's end.
+    def of_execution(cls, execution: Mapping[str, Any]) -> RunFailure:
+        """The failure in an event or a description of an execution.
 
         Whoever stops an execution names the error, with any characters.
         """
-        stopped = told.get("status") == "ABORTED"
-        return cls(plain(told.get("error") or ""), told.get("cause") or "", stopped)
+        stopped = execution.get("status") == "ABORTED"
+        return cls(plain(execution.get("error") or ""), execution.get("cause") or "", stopped)
 
     @classmethod
     def read(cls, value: Mapping[str, str] | None) -> RunFailure | None:
@@ -74,7 +74,7 @@ class RunFailure:
         """What failed, where, why, how much was measured, and what to do.
 
         An error that we raise ourselves says what and where. Any other gets the step or the phase,
-        and the place of its log. A refused input is told as it is, a line for each mistake.
+        and the place of its log. A refused input is reported as it is, a line for each mistake.
 
         Args:
             subject: what failed: `The run` or `The campaign`.
@@ -82,32 +82,32 @@ class RunFailure:
             measured: how much it measured, such as `4 of 24 trials were measured`; may be empty.
             log_group: the log group of the stack's functions.
         """
-        found = told(self.error, self.cause)
+        failure = told(self.error, self.cause)
         if self.error in REFUSALS:
-            return found.reason
+            return failure.reason
         if self.error in NAMES:
             if not measured:
-                return found.reason
-            many = "\n" in found.reason
+                return failure.reason
+            many = "\n" in failure.reason
             return (
-                f"{found.reason.rstrip('.')}.\n{capitalized(measured)}."
+                f"{failure.reason.rstrip('.')}.\n{capitalized(measured)}."
                 if many
-                else (f"{found.reason.rstrip('.')}; {measured}.")
+                else (f"{failure.reason.rstrip('.')}; {measured}.")
             )
-        where = f" in the step {found.step}" if found.step else ""
+        where = f" in the step {failure.step}" if failure.step else ""
         if not where and during:
             where = f' in the phase "{during}"'
         how = "was stopped" if self.stopped else "failed"
-        reason = found.reason or self.error
-        if self.error and found.reason and not found.remedy and not self.stopped:
+        reason = failure.reason or self.error
+        if self.error and failure.reason and not failure.remedy and not self.stopped:
             reason = f"{self.error}: {reason}"
-        said = f"{subject} {how}{where}{f': {reason.rstrip(".")}' if reason else ''}"
-        said += f"; {measured}." if measured else "."
+        text = f"{subject} {how}{where}{f': {reason.rstrip(".")}' if reason else ''}"
+        text += f"; {measured}." if measured else "."
         if how == "failed":
-            said += f" {found.remedy or 'Run again, and report it if it fails again'}"
-            request = f", request {found.request}" if found.request else ""
-            said += f" (details: log group {log_group}{request})."
-        return said
+            text += f" {failure.remedy or 'Run again, and report it if it fails again'}"
+            request = f", request {failure.request}" if failure.request else ""
+            text += f" (details: log group {log_group}{request})."
+        return text
 
 
 def final_status(

@@ -110,10 +110,10 @@ def answers_of_runs(
     """
     if not runs:
         return ()
-    told = _on_nodes(runs)
-    draws = [campaign.DrawOfRuns(run.run_id, run.verdicts) for run in told]
+    on_nodes = _on_nodes(runs)
+    draws = [campaign.DrawOfRuns(run.run_id, run.verdicts) for run in on_nodes]
     if facts.kind == "pool":
-        draws = campaign.draws_of_runs(told)
+        draws = campaign.draws_of_runs(on_nodes)
         least = most = len(draws)
     answers = campaign.answers_of(
         draws,
@@ -122,7 +122,7 @@ def answers_of_runs(
         most=most,
         since_before=facts.series is not None,
     )
-    by_id = {run.run_id: run for run in told}
+    by_id = {run.run_id: run for run in on_nodes}
     return tuple(campaign.placed(answer, by_id, pooled=facts.kind == "pool") for answer in answers)
 
 
@@ -161,7 +161,7 @@ def _on_nodes(runs: Sequence[Results]) -> list[campaign.RunOnNodes]:
         campaign.RunOnNodes(
             run.run.id,
             _comparable(run, runs[-1]),
-            # What tells a run's nodes from all others.
+            # What distinguishes a run's nodes from all others.
             frozenset(node.instance_id or node.name for arm in run.arms for node in arm.nodes),
             stack=stack_of(run.run.execution_arn),
             started_at=run.run.started_at,
@@ -175,15 +175,15 @@ def _cells(
     facts: CampaignFacts, steps: Sequence[Step], runs: Sequence[Results]
 ) -> tuple[SweepCell, ...]:
     values = {step.run_id: step.value for step in steps if step.value is not None}
-    found = [
+    measured = [
         sweeps.SweepRun(values[run.run.id], _planned(run), run.summaries)
         for run in runs
         if run.run.id in values
     ]
-    if not found:
+    if not measured:
         return ()
-    threshold = found[-1].planned.plan.threshold
-    return sweeps.sweep_cells(found, threshold=threshold, grows=facts.swept == _GROWS)
+    threshold = measured[-1].planned.plan.threshold
+    return sweeps.sweep_cells(measured, threshold=threshold, grows=facts.swept == _GROWS)
 
 
 def _differences(runs: Sequence[Results]) -> list[Difference]:
@@ -196,8 +196,8 @@ def _differences(runs: Sequence[Results]) -> list[Difference]:
 
 def _unlike_draws(runs: Sequence[Results]) -> list[str]:
     """A warning if draws differ in more than their placement: the stack was updated meanwhile."""
-    found = [each.what for each in _differences(runs)]
-    what = [each for each in found if each.split(" of ")[0] not in (_NODES, _PLACE)]
+    facts = [each.what for each in _differences(runs)]
+    what = [each for each in facts if each.split(" of ")[0] not in (_NODES, _PLACE)]
     if len({tuple((arm.name, len(arm.nodes)) for arm in run.arms) for run in runs}) > 1:
         what.insert(0, "number of nodes")
     if not what:

@@ -93,13 +93,15 @@ def read_request(raw: object) -> Request:
     """
     if not isinstance(raw, dict) or FIELD not in raw:
         raise InvalidComparison([Fault(FIELD, "is missing", f"write {_EXAMPLE}")])
-    asked = raw[FIELD]
+    requested = raw[FIELD]
     faults = [
         Fault(name, "is not a field of a comparison", "remove it")
         for name in sorted(raw.keys() - {FIELD, STARTED_BY})
     ]
-    if not isinstance(asked, dict):
-        faults.append(Fault(FIELD, f"must be an object, not {kind_of(asked)}", f"write {_EXAMPLE}"))
+    if not isinstance(requested, dict):
+        faults.append(
+            Fault(FIELD, f"must be an object, not {kind_of(requested)}", f"write {_EXAMPLE}")
+        )
         raise InvalidComparison(faults)
     faults += [
         Fault(
@@ -107,22 +109,22 @@ def read_request(raw: object) -> Request:
             "is not a field here",
             f"remove it, or use {listed(_RUNS)}",
         )
-        for name in sorted(asked.keys() - set(_RUNS))
+        for name in sorted(requested.keys() - set(_RUNS))
     ]
-    others: Any = asked.get("with")
-    named = {f"{FIELD}.run": asked.get("run")}
+    others: Any = requested.get("with")
+    named = {f"{FIELD}.run": requested.get("run")}
     if isinstance(others, list) and others:
         named |= {f"{FIELD}.with[{index}]": name for index, name in enumerate(others)}
     else:
         named[f"{FIELD}.with"] = others
     for name in _RUNS:
-        if name not in asked:
+        if name not in requested:
             faults.append(Fault(f"{FIELD}.{name}", "is missing", f"write {_EXAMPLE}"))
             del named[f"{FIELD}.{name}"]
     faults += [fault for path, name in named.items() for fault in _faults_of_name(path, name)]
     if faults:
         raise InvalidComparison(faults)
-    return Request(asked["run"], tuple(others) if isinstance(others, list) else (others,))
+    return Request(requested["run"], tuple(others) if isinstance(others, list) else (others,))
 
 
 def _faults_of_name(path: str, value: object) -> list[Fault]:

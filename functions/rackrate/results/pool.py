@@ -83,7 +83,7 @@ def _first_mistake(error: ValueError) -> str:
 
 
 def stack_of(execution_arn: str) -> str:
-    """The stack of a run, as far as its execution tells: `<stack> in <Region>, account <id>`."""
+    """The stack of a run, as far as its execution names it: `<stack> in <Region>, account <id>`."""
     parts = execution_arn.split(":")
     if len(parts) < 8:
         return "another stack"
@@ -108,11 +108,11 @@ def check_pool(runs: Mapping[str, PooledRun], faults: list[Fault]) -> None:
         faults.append(Fault("pool", f"the run {run_id!r} is named twice", "name each run once"))
     scales = {run.name: run.results.run.lab_scale for run in runs.values()}
     if len(set(scales.values())) > 1:
-        told = listed(
+        factors = listed(
             f"{name} ({'not of a lab' if scale is None else f'scale {ratio(scale)}'})"
             for name, scale in scales.items()
         )
-        problem = f"the networks of the runs are scaled differently: {told}"
+        problem = f"the networks of the runs are scaled differently: {factors}"
         remedy = "pool runs on AWS, or runs of labs with the same scale"
         faults.append(Fault("pool", problem, remedy))
     if runs and not common(list(runs.values())):
@@ -129,7 +129,7 @@ def common(runs: Sequence[PooledRun]) -> list[Compared]:
     """What all runs compared, in the order of the newest run."""
     newest = in_order(runs)[-1]
     compared = [_compared(run, newest) for run in runs]
-    return [key for key in _compared(newest, newest) if all(key in found for found in compared)]
+    return [key for key in _compared(newest, newest) if all(key in keys for keys in compared)]
 
 
 def _compared(run: PooledRun, newest: PooledRun) -> dict[Compared, None]:

@@ -197,7 +197,7 @@ def _trial_rows(trials: Sequence[Trial], results: Results, nodes: Mapping[str, N
         (each.test, each.metric): metric_column(each.metric, each.unit) for each in results.metrics
     }
     baselines = {arm.name for arm in results.arms if arm.baseline}
-    # A plan is stored before its nodes' interfaces are told.
+    # A plan is stored before its nodes' interfaces are known.
     planned = dict(nodes) | {node.name: node for arm in results.arms for node in arm.nodes}
 
     def node(place: str, name: str, block: int) -> Node | None:
@@ -295,14 +295,14 @@ def _verdict_row(verdict: Verdict) -> Row:
     }
 
 
-def _of_partitions(found: PartitionPairs | None) -> Row:
-    if found is None:
+def _of_partitions(partitions: PartitionPairs | None) -> Row:
+    if partitions is None:
         return {}
     return {
-        "pairs_within_partition": found.within.pairs,
-        "pairs_across_partitions": found.across.pairs,
-        "median_within_partition": found.within.median,
-        "median_across_partitions": found.across.median,
+        "pairs_within_partition": partitions.within.pairs,
+        "pairs_across_partitions": partitions.across.pairs,
+        "median_within_partition": partitions.within.median,
+        "median_across_partitions": partitions.across.median,
     }
 
 

@@ -26,9 +26,9 @@ def workloads_of(
         trials: the stored trials, including the warm-up.
         starts: how members started; None if it is not known.
     """
-    known = {} if starts is None else {(each.test, each.arm): each for each in starts.workloads}
+    starts_of = {} if starts is None else {(each.test, each.arm): each for each in starts.workloads}
     return tuple(
-        _workload(test, arm, planned, trials, known.get((test.name, arm.name)))
+        _workload(test, arm, planned, trials, starts_of.get((test.name, arm.name)))
         for test, arm in of_plan(planned)
     )
 
@@ -68,28 +68,28 @@ def _storage(test: WorkloadTest) -> str:
 
 
 def _median(trials: Iterable[Trial], detail: str) -> float | None:
-    known = [value for trial in trials if (value := trial.detail(detail)) is not None]
-    return statistics.median(known) if known else None
+    values = [value for trial in trials if (value := trial.detail(detail)) is not None]
+    return statistics.median(values) if values else None
 
 
 def _duration(trials: Iterable[Trial]) -> float | None:
     """The seconds of those trials of which the time is known; None if there is none."""
     spans = [trial.interval for trial in trials]
-    known = [end - start for start, end in filter(None, spans)]
-    return sum(known) if known else None
+    durations = [end - start for start, end in filter(None, spans)]
+    return sum(durations) if durations else None
 
 
 def _earliest(times: Iterable[str | None]) -> datetime.datetime | None:
-    known = [datetime.datetime.fromisoformat(time) for time in times if time is not None]
-    return min(known, default=None)
+    parsed = [datetime.datetime.fromisoformat(time) for time in times if time is not None]
+    return min(parsed, default=None)
 
 
 def _latest(times: Iterable[str | None]) -> datetime.datetime | None:
     """The latest time; None if one is unknown."""
-    found = list(times)
-    if not found or None in found:
+    all_times = list(times)
+    if not all_times or None in all_times:
         return None
-    return max(datetime.datetime.fromisoformat(time) for time in found if time is not None)
+    return max(datetime.datetime.fromisoformat(time) for time in all_times if time is not None)
 
 
 def _seconds(start: datetime.datetime | None, end: datetime.datetime | None) -> float | None:

@@ -90,8 +90,8 @@ def value_axis(
         from_zero_below: the axis starts at zero if the smallest value is below this share of the
             largest.
     """
-    found = [*values, *anchors]
-    low, high = min(found, default=0.0), max(found, default=0.0)
+    shown = [*values, *anchors]
+    low, high = min(shown, default=0.0), max(shown, default=0.0)
     factor, named = prefixed(high, unit)
     if high <= 0:
         return ValueAxis(0.0, 1.0, False, 1.0, unit)

@@ -198,8 +198,8 @@ def _for_page(svg: str, name: str, title: str, description: str, tips: Tips) -> 
         element.tag = element.tag.removeprefix(_SVG)
         if _HREF in element.attrib:
             element.set("href", element.attrib.pop(_HREF).replace("\n", ""))
-        if said := tips.get(element.get("id", "")):
-            _tell(element, said)
+        if text := tips.get(element.get("id", "")):
+            _tell(element, text)
     used = {href[1:] for each in root.iter() if (href := each.get("href", "")).startswith("#")}
     for element in root.iter():
         _tidy(element, name, used)
@@ -207,8 +207,8 @@ def _for_page(svg: str, name: str, title: str, description: str, tips: Tips) -> 
     frame = ET.Element("svg", {"viewBox": root.get("viewBox", ""), "class": "chart"})
     if title:
         frame.attrib |= {"role": "img", "aria-labelledby": f"{name}-title {name}-desc"}
-        for tag, said in (("title", title), ("desc", description)):
-            ET.SubElement(frame, tag, {"id": f"{name}-{tag}"}).text = clean(said)
+        for tag, text in (("title", title), ("desc", description)):
+            ET.SubElement(frame, tag, {"id": f"{name}-{tag}"}).text = clean(text)
     else:
         frame.set("aria-hidden", "true")
     frame.extend(list(_needed(root)))
@@ -243,9 +243,9 @@ def _tidy(element: ET.Element, name: str, used: set[str]) -> None:
     """Keep an id only if it is used, turn colors into variables, and shorten numbers."""
     # Nothing is drawn outside the axes, so clipping is not needed.
     element.attrib.pop("clip-path", None)
-    found = element.attrib.pop("id", None)
-    if found in used:
-        element.set("id", f"{name}-{found}")
+    own_id = element.attrib.pop("id", None)
+    if own_id in used:
+        element.set("id", f"{name}-{own_id}")
     if (href := element.get("href", "")).startswith("#"):
         element.set("href", f"#{name}-{href[1:]}")
     for attribute in ("d", "x", "y", "width", "height", "transform", "style"):

@@ -159,15 +159,15 @@ def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
         for index, dot in enumerate(dots):
             shift = 0.8 * width * ((index + 0.5) / len(dots) - 0.5)
             placed.setdefault((arm, dot.marked), []).append((middle + shift, dot))
-    for (arm, marked), found in placed.items():
+    for (arm, marked), dots_of_arm in placed.items():
         ink = canvas.fixed_colour(arm) if as_image else canvas.colour(arm)
         # Many dots in one column are smaller and transparent, so that hidden dots show through.
-        most = max(len(found) / max(1, len({dot.block for _, dot in found})), 1)
+        most = max(len(dots_of_arm) / max(1, len({dot.block for _, dot in dots_of_arm})), 1)
         each = size * min(1.0, (6 / most) ** 0.25) * (1.35 if marked else 1)
         gid = f"dots-{arm}-{int(marked)}"
         drawn = ax.scatter(
-            [x for x, _ in found],
-            [dot.value for _, dot in found],
+            [x for x, _ in dots_of_arm],
+            [dot.value for _, dot in dots_of_arm],
             s=each**2,
             marker=canvas.marker(arm),
             facecolors="none" if marked and as_image else PAPER if marked else ink,
@@ -180,7 +180,7 @@ def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
         )
         if not as_image:
             drawn.set_gid(gid)
-            tips[gid] = [dot.tip for _, dot in found]
+            tips[gid] = [dot.tip for _, dot in dots_of_arm]
     return tips
 
 

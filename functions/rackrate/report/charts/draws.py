@@ -188,13 +188,13 @@ def _dots(ax: Axes, shown: Draws) -> canvas.Tips:
         "newest": [(last, shown.draws[-1])],
     }
     tips = {}
-    for gid, found in groups.items():
-        if not found:
+    for gid, members in groups.items():
+        if not members:
             continue
         hollow = gid == "newest" and shown.changed
         ax.scatter(
-            [place for place, _ in found],
-            [draw.ratio for _, draw in found],
+            [place for place, _ in members],
+            [draw.ratio for _, draw in members],
             s=(1.5 * size if hollow else size) ** 2,
             marker=canvas.marker(shown.arm),
             facecolors=PAPER if hollow else canvas.colour(shown.arm),
@@ -204,7 +204,7 @@ def _dots(ax: Axes, shown: Draws) -> canvas.Tips:
             zorder=4,
             gid=gid,
         )
-        tips[gid] = [draw.tip for _, draw in found]
+        tips[gid] = [draw.tip for _, draw in members]
     return tips
 
 

@@ -186,14 +186,14 @@ def _span(ax: Axes, interval: Sequence[float]) -> None:
 
 def _apart(ticks: Iterable[tuple[str, float]], units_per_log: float) -> list[tuple[str, float]]:
     """The ticks whose labels have room beside each other: that of 0 % first, then the outermost."""
-    found: list[tuple[str, float]] = []
+    labels: list[tuple[str, float]] = []
     for label, at in sorted(ticks, key=lambda tick: (tick[1] != 0, -abs(tick[1]))):
         if all(
             abs(at - other) * units_per_log >= _CHARACTER * (len(label) + len(beside)) / 2 + _GAP
-            for beside, other in found
+            for beside, other in labels
         ):
-            found.append((label, at))
-    return found
+            labels.append((label, at))
+    return labels
 
 
 def _ticks(reach: float) -> list[tuple[str, float]]:

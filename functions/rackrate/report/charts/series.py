@@ -80,11 +80,11 @@ def choose(courses: Sequence[Course]) -> Chosen:
     return Chosen(tuple(panels), len(blocks), tuple(counts))
 
 
-def _spread[T](found: Sequence[T], most: int) -> list[T]:
+def _spread[T](values: Sequence[T], most: int) -> list[T]:
     """At most this many evenly spaced elements of a sequence, including the first and the last."""
-    if len(found) <= most:
-        return list(found)
-    return [found[round(i * (len(found) - 1) / (most - 1))] for i in range(most)]
+    if len(values) <= most:
+        return list(values)
+    return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
 
 
 def courses_axis(chosen: Chosen) -> ValueAxis:

@@ -94,11 +94,11 @@ def tiers_chart(shown: Tiers) -> Chart:
         arms = sorted({tier.arm for tier in shown.tiers})
         tips: dict[str, list[str]] = {}
         for rank, arm in enumerate(arms):
-            found = sorted(
+            points = sorted(
                 (tier for tier in shown.tiers if tier.arm == arm), key=lambda tier: tier.place
             )
             shift = 0.3 / len(arms) * (rank - (len(arms) - 1) / 2)
-            tips[f"tiers-{arm}"] = _arm(ax, arm, found, shift)
+            tips[f"tiers-{arm}"] = _arm(ax, arm, points, shift)
         return tips
 
     return Chart(draw, canvas.WIDTH, _HEIGHT)

@@ -84,7 +84,7 @@ def _in_words(answer: Answer) -> str:
 
 
 def _explained(page: CampaignMaterial, answer: Answer, index: int) -> Explained:
-    inside, known = own_intervals(answer)
+    inside, draws = own_intervals(answer)
     return Explained(
         f"{wording.subject(answer)}, {sides_of(answer)}",
         answer.verdict,
@@ -92,9 +92,9 @@ def _explained(page: CampaignMaterial, answer: Answer, index: int) -> Explained:
         (
             *map(sentence, (answer.claim, answer.reason, wording.more_needed(answer))),
             *map(sentence, wording.drifts(answer)),
-            f"The runs' own 95 % intervals: {inside} of {known} contain the average. A run's"
+            f"The runs' own 95 % intervals: {inside} of {draws} contain the average. A run's"
             " interval is about its nodes, so it says nothing of other placements."
-            if known > 1 and answer.ratio is not None
+            if draws > 1 and answer.ratio is not None
             else "",
         ),
         anchor=f"answer-{index}",
@@ -102,8 +102,8 @@ def _explained(page: CampaignMaterial, answer: Answer, index: int) -> Explained:
 
 
 def _figure(page: CampaignMaterial, answer: Answer, index: int) -> Figure | str:
-    known = [draw for draw in answer.draws if draw.ratio > 0]
-    if not known:
+    drawn = [draw for draw in answer.draws if draw.ratio > 0]
+    if not drawn:
         return "No draw has a ratio."
     if index >= MOST_FIGURES:
         return "Its figure is left out: the page would be too large. campaign.json has it."
@@ -111,7 +111,7 @@ def _figure(page: CampaignMaterial, answer: Answer, index: int) -> Figure | str:
         arm=page.arm_number(answer.arm),
         draws=tuple(
             draws.Draw(draw.ratio, draw.ci95, _tip(place, draw))
-            for place, draw in enumerate(known, 1)
+            for place, draw in enumerate(drawn, 1)
         ),
         average=answer.ratio,
         interval=answer.shown_interval,
@@ -142,8 +142,8 @@ def _columns(answer: Answer) -> Columns:
         rows.append({"what": what, **others, "interval": interval, "low": low, "high": high})
 
     for place, draw in enumerate(answer.draws, 1):
-        known = (" ".join(draw.run_ids), draw.started_at, draw.arm_median, draw.baseline_median)
-        facts = dict(zip(("run_id", "started_at", *medians), known, strict=True))
+        values = (" ".join(draw.run_ids), draw.started_at, draw.arm_median, draw.baseline_median)
+        facts = dict(zip(("run_id", "started_at", *medians), values, strict=True))
         add("draw", "ci95", draw.ci95, draw=place, ratio=draw.ratio, **facts)
     unknown: dict[str, Value] = dict.fromkeys(("draw", "run_id", "started_at", *medians))
     for interval in ("ci95", "ci_simultaneous"):
@@ -165,23 +165,23 @@ def _tip(place: int, draw: DrawRatio) -> str:
 
 
 def _how_to_read(shown: draws.Draws) -> list[str]:
-    said = ["Dots: draws, each with its run's own interval."]
+    hints = ["Dots: draws, each with its run's own interval."]
     if shown.interval:
-        said.append("Colored band: the average.")
+        hints.append("Colored band: the average.")
     low, high = shown.axis
     if any(low <= end <= high for end in shown.prediction or ()):
-        said.append("Dashed lines: the prediction for the next deployment.")
+        hints.append("Dashed lines: the prediction for the next deployment.")
     if shown.changed:
-        said.append("Hollow: the newest draw, which differs from those before it.")
+        hints.append("Hollow: the newest draw, which differs from those before it.")
     if shown.shows_one:
-        said.append(
+        hints.append(
             f"Gray band: differences below {percent(shown.threshold)}, which do not matter."
         )
     else:
-        said.append("0 %, which is no difference, is far out of the picture.")
+        hints.append("0 %, which is no difference, is far out of the picture.")
     if shown.cut:
-        said.append("Arrows: the interval goes on beyond the picture.")
-    return said
+        hints.append("Arrows: the interval goes on beyond the picture.")
+    return hints
 
 
 def _data(page: CampaignMaterial, answer: Answer) -> Table:

@@ -64,13 +64,13 @@ def conclusion(page: CampaignMaterial) -> str:
 def _conclusion_of_sweep(page: CampaignMaterial) -> str:
     """How the other values compare with the first, in one sentence."""
     values = page.metrics[0].values
-    told = judged(page.results.sweep)
-    if not told:
+    verdicts = judged(page.results.sweep)
+    if not verdicts:
         return page.results.conclusion
     first = f"against {page.title_of(values[0])}"
     if len(values) == 2:
-        return headline(f"{first}, with {page.title_of(values[1])}", told)
-    return f"{capitalized(first)}: {counts(told)}."
+        return headline(f"{first}, with {page.title_of(values[1])}", verdicts)
+    return f"{capitalized(first)}: {counts(verdicts)}."
 
 
 def scope(page: CampaignMaterial) -> str:

@@ -1,6 +1,6 @@
-"""What a campaign means for a decision, in the form in which meaning.py tells it of a run.
+"""What a campaign means for a decision, in the form in which meaning.py says it of a run.
 
-Minutes and dollars of what would tell more are those that this campaign's own steps took.
+Minutes and dollars of what would show more are those that this campaign's own steps took.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _open_cells(page: CampaignMaterial) -> Iterable[str]:
 
 
 def _elsewhere(page: CampaignMaterial) -> str:
-    """What would tell of other nodes than this stack makes."""
+    """What would show other nodes than this stack makes."""
     lead = "What another zone, instance type or number of nodes gets:"
     if page.is_pool:
         return f"{lead} `rackrate pool` answers from runs there."
@@ -124,10 +124,10 @@ def _elsewhere(page: CampaignMaterial) -> str:
 
 def _usual(page: CampaignMaterial) -> str:
     """A campaign of draws with every default, whose runs take as long as these did."""
-    known = [step.run_seconds for step in page.useful_steps if step.run_seconds is not None]
-    if not known:
+    run_seconds = [step.run_seconds for step in page.useful_steps if step.run_seconds is not None]
+    if not run_seconds:
         return "`rackrate campaign run --dry-run` tells what a campaign takes."
-    run = mean(known)
+    run = mean(run_seconds)
     least, most = (
         draws * (seconds + run)
         for draws, seconds in zip((USUAL_DRAWS.least, USUAL_DRAWS.most), DRAW_SECONDS, strict=True)
@@ -139,23 +139,23 @@ def _usual(page: CampaignMaterial) -> str:
 
 def _take(page: CampaignMaterial, steps: int) -> str:
     """What as many more steps take, as long and as dear as those that were made; may be empty."""
-    known = [
+    durations = [
         step.change_seconds + step.run_seconds
         for step in page.useful_steps
         if step.change_seconds is not None and step.run_seconds is not None
     ]
-    if not known:
+    if not durations:
         return ""
-    seconds, rate = steps * mean(known), _dollars_per_second(page)
+    seconds, rate = steps * mean(durations), _dollars_per_second(page)
     return duration(seconds) + ("" if rate is None else f", {dollars(rate * seconds)}")
 
 
 def _dollars_per_second(page: CampaignMaterial) -> float | None:
     """What a second of this campaign's steps cost; None if no price is known."""
-    known = [
+    costs = [
         (step.dollars, (step.change_seconds or 0.0) + (step.run_seconds or 0.0))
         for step in page.useful_steps
         if step.dollars is not None
     ]
-    seconds = sum(seconds for _, seconds in known)
-    return sum(usd for usd, _ in known) / seconds if seconds else None
+    seconds = sum(seconds for _, seconds in costs)
+    return sum(usd for usd, _ in costs) / seconds if seconds else None

@@ -69,10 +69,10 @@ def decision(
             it measured is not among the reasons.
         gives: what the group gives.
         strategies: the strategies of the compared arms' groups; None if they are not known.
-        unknown: what is not known yet, with what would tell it and what that takes.
+        unknown: what is not known yet, with what would show it and what that takes.
     """
-    known = strategies or ()
-    costs = [cost for name, costs in _COSTS.items() if name in known for cost in costs]
+    compared = strategies or ()
+    costs = [cost for name, costs in _COSTS.items() if name in compared for cost in costs]
     if costs:
         shown = ["No fee.", *costs]
     elif strategies is None:
@@ -128,7 +128,7 @@ def _of_ec2(page: Material) -> str:
 
 
 def _of_placements(page: Material) -> str:
-    """What would tell of other placements, and what that takes."""
+    """What would show other placements, and what that takes."""
     nodes = counted(len({node for arm in page.results.arms for node in arm.node_names}), "node")
     lead = f"What another placement gets: this run has {nodes}."
     if not all(arm.node_groups for arm in page.results.arms):

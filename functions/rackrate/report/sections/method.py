@@ -132,7 +132,7 @@ def _dns(nodes: Sequence[str] | None, arms: Sequence[Arm]) -> str:
 
 
 def _group(where: InstancePlacement | None) -> str | None:
-    """The node's placement group and its partition there; None if EC2 did not tell."""
+    """The node's placement group and its partition there; None if EC2 did not report it."""
     if where is None:
         return None
     partition = "" if where.partition is None else f", partition {where.partition}"
@@ -193,11 +193,11 @@ def _topology(arm: Arm) -> str:
         + counted(len({each[: level + 1] for each in layers if len(each) > level}), "network node")
         for level in range(depth)
     ]
-    network = f"EC2's network nodes, {', '.join(shared)}" if shared else _untold(arm)
+    network = f"EC2's network nodes, {', '.join(shared)}" if shared else _not_recorded(arm)
     return f"{arm.name}: {where}; {network}"
 
 
-def _untold(arm: Arm) -> str:
+def _not_recorded(arm: Arm) -> str:
     """Why no place in EC2's network is known."""
     if any(node.network_layers is None for node in arm.nodes):
         return "EC2 did not tell its network nodes"

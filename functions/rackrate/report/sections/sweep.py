@@ -90,11 +90,11 @@ def _ends(metric: SweptMetric, each: SweepCell) -> str:
 
 def _reasons(metric: SweptMetric) -> Table:
     """Where cells have no verdict, and why: each reason once."""
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for each in metric.cells:
         if each.reason:
-            found.setdefault(each.reason, []).append(f"{each.value}, {each.arm}")
-    rows = [{"at": "; ".join(where), "why": sentence(why)} for why, where in found.items()]
+            by_reason.setdefault(each.reason, []).append(f"{each.value}, {each.arm}")
+    rows = [{"at": "; ".join(where), "why": sentence(why)} for why, where in by_reason.items()]
     return Table(f"{metric.subject}: what is not settled, and why", rows, rest=REST)
 
 
@@ -102,7 +102,7 @@ def _figure(metric: SweptMetric) -> Figure | str:
     page = metric.page
     places = {value: place for place, value in enumerate(metric.values)}
     firsts = {each.arm: each.mean for each in metric.cells if each.value == metric.values[0]}
-    found = []
+    measured = []
     for each in metric.cells:
         if each.mean is None:
             continue
@@ -114,8 +114,8 @@ def _figure(metric: SweptMetric) -> Figure | str:
         )
         tip = f"{each.value}, {each.arm}: {quantity(each.mean, each.unit)}"
         place = places[each.value]
-        found.append(tiers.Tier(page.arm_number(each.arm), place, each.mean, ends, tip))
-    if not found:
+        measured.append(tiers.Tier(page.arm_number(each.arm), place, each.mean, ends, tip))
+    if not measured:
         return "No step has a value."
     if metric.number > MOST_FIGURES:
         return "Its figure is left out: the page would be too large. The table has it."
@@ -129,7 +129,7 @@ def _figure(metric: SweptMetric) -> Figure | str:
         swept=_swept(metric),
         label=metric_words(metric.metric),
         unit=metric.unit,
-        tiers=tuple(found),
+        tiers=tuple(measured),
         nominal=max(nominals, default=None),
     )
     return Figure(
@@ -159,23 +159,23 @@ def _figure(metric: SweptMetric) -> Figure | str:
 
 
 def _course(metric: SweptMetric, arm: str) -> str:
-    said = [
+    values = [
         f"{quantity(each.mean, each.unit)} at {each.value}"
         for each in metric.cells
         if each.arm == arm and each.mean is not None
     ]
-    return f"{arm}: {', '.join(said) if said else 'nothing measured'}"
+    return f"{arm}: {', '.join(values) if values else 'nothing measured'}"
 
 
 def _how_to_read(shown: tiers.Tiers) -> list[str]:
-    said = []
+    hints = []
     if any(tier.ends for tier in shown.tiers):
-        said.append(
+        hints.append(
             "Lines through dots: the adjusted 95 % interval of the ratio to the first value, as"
             " multiples of its mean."
         )
     if shown.limit is not None:
-        said.append("Dashed: the documented peak bandwidth of the instance type.")
+        hints.append("Dashed: the documented peak bandwidth of the instance type.")
     if note := shown.axis.note():
-        said.append(note)
-    return said
+        hints.append(note)
+    return hints

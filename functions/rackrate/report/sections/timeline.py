@@ -39,7 +39,7 @@ def _timeline(page: Material, blocks: Sequence[int]) -> tuple[Table, int]:
         measured[trial.arm][trial.block] += trial.is_measured
         if trial.started_at is not None:
             began[trial.block] = min(trial.started_at, began.get(trial.block, trial.started_at))
-    # A trial that never ran is not stored, so the fullest block tells how many an arm has.
+    # A trial that never ran is not stored, so the fullest block shows how many an arm has.
     full = {arm: max(by_block.values()) for arm, by_block in ran.items()}
     shown = _shown(blocks, measured, full)
     times = {str(n): Cell(_after(page, began.get(n)), "number quiet") for n in shown}

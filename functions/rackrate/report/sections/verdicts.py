@@ -189,13 +189,13 @@ def _stack(verdict: Verdict) -> str:
     claim = verdict.stack
     if claim is None:
         return ""
-    said = f"For this stack's placement: {claim.verdict}, {changes(claim.ci_simultaneous)}"
+    text = f"For this stack's placement: {claim.verdict}, {changes(claim.ci_simultaneous)}"
     if claim.reason:
-        said += f". {capitalized(claim.reason)}"
+        text += f". {capitalized(claim.reason)}"
     if verdict.more_pairs:
-        said += f". About {counted(verdict.more_pairs, 'more pair')} of nodes in each arm would"
-        said += " settle it, if the difference is as estimated"
-    return f"{said}."
+        text += f". About {counted(verdict.more_pairs, 'more pair')} of nodes in each arm would"
+        text += " settle it, if the difference is as estimated"
+    return f"{text}."
 
 
 def _partitions(verdict: Verdict) -> str:
@@ -206,12 +206,12 @@ def _partitions(verdict: Verdict) -> str:
         "within one partition": verdict.partitions.within,
         "across partitions": verdict.partitions.across,
     }
-    said = "; ".join(
+    pairs = "; ".join(
         f"{counted(kind.pairs, 'pair')} {where}"
         + (f", median {quantity(kind.median, verdict.unit)}" if kind.pairs else "")
         for where, kind in kinds.items()
     )
-    return f"Partitions of {verdict.arm}: {said}."
+    return f"Partitions of {verdict.arm}: {pairs}."
 
 
 def _limit(ceiling: Ceiling | None) -> str:
@@ -236,26 +236,28 @@ def _source(ceiling: Ceiling) -> str:
 
 
 def _steadiness(verdict: Verdict) -> str:
-    found = verdict.steadiness
-    if found is None:
+    steadiness = verdict.steadiness
+    if steadiness is None:
         return ""
     spreads = []
-    if found.arm is not None or found.baseline is not None:
-        spreads.append(f"variability (CV) {percent(found.arm)} against {percent(found.baseline)}")
-    if found.ratio is not None:
-        spreads.append(change(found.ratio))
-    if found.ci_simultaneous is not None:
-        spreads.append(f"adjusted interval {changes(found.ci_simultaneous)}")
+    if steadiness.arm is not None or steadiness.baseline is not None:
+        spreads.append(
+            f"variability (CV) {percent(steadiness.arm)} against {percent(steadiness.baseline)}"
+        )
+    if steadiness.ratio is not None:
+        spreads.append(change(steadiness.ratio))
+    if steadiness.ci_simultaneous is not None:
+        spreads.append(f"adjusted interval {changes(steadiness.ci_simultaneous)}")
     figures = f" ({', '.join(spreads)})" if spreads else ""
-    because = f" {sentence(found.reason)}" if found.reason else ""
-    return f"Steadiness: {_STEADINESS[found.verdict]}{figures}.{because}"
+    because = f" {sentence(steadiness.reason)}" if steadiness.reason else ""
+    return f"Steadiness: {_STEADINESS[steadiness.verdict]}{figures}.{because}"
 
 
 def _marks(marks: Mapping[str, int]) -> str:
     if not marks:
         return ""
-    said = "; ".join(
+    listed_marks = "; ".join(
         f"{counted(number, 'trial')} {wording.meaning(name, singular=number == 1)}"
         for name, number in marks.items()
     )
-    return f"Marks on trials that this rests on: {said}."
+    return f"Marks on trials that this rests on: {listed_marks}."

@@ -141,14 +141,14 @@ def going_on(campaign_id: str, resources: Resources) -> CampaignRecord:
     if record.goes_on:
         keep_lease(record, resources.store)
         return record
-    found = resources.step_functions.describe_execution(executionArn=record.execution_arn)
-    if found["status"] != "RUNNING":
+    execution = resources.step_functions.describe_execution(executionArn=record.execution_arn)
+    if execution["status"] != "RUNNING":
         raise CampaignEnded(f"the execution of the campaign {campaign_id} has ended")
     retake_lease(record, resources)
     campaigns.reopen(campaign_id)
     step = campaigns.step(campaign_id, record.step)
     if step is not None and step.status == "changing":
-        # What was changed has been put back, so the change begins anew.
-        anew: Json = {"progress": {}, "change_started_at": None}
-        campaigns.put_step(campaign_id, step.model_copy(update=anew))
+        # What was changed has been put back, so the change starts over.
+        restarted: Json = {"progress": {}, "change_started_at": None}
+        campaigns.put_step(campaign_id, step.model_copy(update=restarted))
     return campaigns.get(campaign_id)

@@ -308,13 +308,13 @@ def _progress(
     pause = 60 * campaign.pause_minutes
     step_seconds = sum(times) / len(times) + pause if times else record.expected_step_seconds
     elapsed = seconds_between(record.started_at, now())
-    made = len(steps) if campaign.sweep is None else sum(step.has_result for step in steps)
+    finished = len(steps) if campaign.sweep is None else sum(step.has_result for step in steps)
     at = looks(campaign.least, campaign.most)
     progress: Json = {
         "usd": sum(known_costs) if len(known_costs) == len(costs) else None,
         "expected_step_seconds": step_seconds,
-        "expected_seconds": elapsed + max(0, campaign.most - made) * step_seconds,
-        "next_look": next((look for look in at if look > made), at[-1]),
+        "expected_seconds": elapsed + max(0, campaign.most - finished) * step_seconds,
+        "next_look": next((look for look in at if look > finished), at[-1]),
     }
     if runs:
         progress["lab_scale"] = runs[-1].run.lab_scale

@@ -28,20 +28,20 @@ def report_campaign(
 
     Raises:
         LookupError: there is no such campaign.
-        InvalidCampaign: a run of a pool is gone since the campaign was planned.
+        InvalidCampaign: a run of a pool is missing since the campaign was planned.
     """
     campaigns = resources.store.campaigns
     if failure is None:
         campaigns.update(campaign_id, phase="reporting")
     record, planned = campaigns.get(campaign_id), campaigns.plan(campaign_id)
     steps = campaigns.steps(campaign_id)
-    told = [step.as_result() for step in steps if not step.is_open]
+    reported = [step.as_result() for step in steps if not step.is_open]
     if planned.campaign.pool is None:
         runs = results_of(record, steps, resources)
     else:
         pooled = read_pool(planned, resources)
         runs = [run.results for run in pooled]
-        told = [
+        reported = [
             pooled_step(number, run.results, run.source)
             for number, run in enumerate(pooled, start=1)
         ]
@@ -53,7 +53,7 @@ def report_campaign(
     results = build_campaign(
         facts_of(record, planned, failure=failure, lost=lost),
         plan=planned.campaign.plan,
-        steps=told,
+        steps=reported,
         runs=runs,
         least=record.least,
         most=record.steps,

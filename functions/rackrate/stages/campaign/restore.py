@@ -80,14 +80,14 @@ def _undo(record: CampaignRecord, resources: Resources) -> bool:
     campaign_id = record.id
     what = change_of(resources.store.campaigns.plan(campaign_id).campaign)
     assert record.changed is not None
-    made = what.undo(record.changed, resources)
+    undone = what.undo(record.changed, resources)
     load = resources.settings.load
     if load is not None and LOAD in record.changed:
         of_load = put_back(record.changed[LOAD], resources, (load,))
-        made = made._replace(done=made.done and of_load.done)
-    if made.done:
+        undone = undone._replace(done=undone.done and of_load.done)
+    if undone.done:
         resources.store.campaigns.update(campaign_id, changed=None)
-    return made.done
+    return undone.done
 
 
 def _nodes_are_ready(record: CampaignRecord, resources: Resources) -> bool:
@@ -104,8 +104,8 @@ def _nodes_are_ready(record: CampaignRecord, resources: Resources) -> bool:
     desired = {group.name: group.desired for group in groups}
     for arm in settings.node_sets:
         nodes = nodes_of(resources.cluster, arm)
-        wanted = sum(desired[name] for name in arm.node_groups)
-        if len(nodes) != wanted or not all(map(is_ready, nodes)):
+        expected = sum(desired[name] for name in arm.node_groups)
+        if len(nodes) != expected or not all(map(is_ready, nodes)):
             return False
     return True
 

@@ -1,4 +1,4 @@
-"""Notify: tell the subscribers of the alarms' topic how a run or a campaign ended."""
+"""Notify: inform the subscribers of the alarms' topic how a run or a campaign ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rackrate_text.printable import printable
 _MAX_SUBJECT = 100
 #: A message has at most 256 KiB. One for people is much shorter.
 _MAX_CHARACTERS = 32_768
-#: This function has a log group of its own, which tells nothing of a failure.
+#: This function has a log group of its own, which says nothing of a failure.
 _LOGS = "of the stack's functions"
 #: What a status means, after the name of the run.
 _ENDS = {
@@ -67,7 +67,7 @@ def notify(detail: Mapping[str, Any], post: Post) -> Message | None:
     """Send one message on an execution that ended: what it found, or why it ended badly.
 
     Nothing is sent on an input that was refused, because who made it reads the refusal, on a dry
-    run, nor on a run of a campaign, whose own message tells of it.
+    run, nor on a run of a campaign, whose own message reports it.
 
     Args:
         detail: the detail of EventBridge's "Step Functions Execution Status Change".
@@ -94,7 +94,7 @@ def _message(kind: Kind, detail: Mapping[str, Any], post: Post) -> Message | Non
         text = text or sentence_of(failure, kind, record, post.store, logs=_LOGS)
         way = None if record is None else _way_on(record, status, failure, post)
     elif record is not None and record.status in _GOOD:
-        status, text = record.status, _found(detail, record.conclusion)
+        status, text = record.status, _conclusion_of(detail, record.conclusion)
         if status == "degraded":
             text = f"The {kind} ended well, but {_losses(record, post.store)}\n{text}"
     else:
@@ -130,7 +130,7 @@ def _failure(detail: Mapping[str, Any]) -> RunFailure | None:
     return RunFailure.of_execution(detail)
 
 
-def _found(detail: Mapping[str, Any], conclusion: str | None) -> str:
+def _conclusion_of(detail: Mapping[str, Any], conclusion: str | None) -> str:
     """The execution's output in lines: the sentence, a line for each comparison, the page's link.
 
     EventBridge leaves a large output out; then only the recorded conclusion is known.

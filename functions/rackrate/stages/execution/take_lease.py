@@ -114,10 +114,10 @@ def _take(
     waited_seconds = seconds_between(since, time)
     again = f"start this {kind} again"
     if if_busy == "refuse":
-        raise NodesBusy(f'{_told(busy)}; {again} then, or let it wait: "if_busy": "wait"')
+        raise NodesBusy(f'{_who_holds(busy)}; {again} then, or let it wait: "if_busy": "wait"')
     if waited_seconds > PATIENCE_SECONDS:
         raise NodesBusy(
-            f"{_told(busy)}; this {kind} has waited {duration(waited_seconds)}; {again}"
+            f"{_who_holds(busy)}; this {kind} has waited {duration(waited_seconds)}; {again}"
             " when that one has ended, or stop that one's execution"
         )
     until_free = max((seconds_between(time, h.expected_end) for h in busy.values()), default=0.0)
@@ -136,26 +136,26 @@ def _hold(arms: Iterable[str], lease: Lease, resources: Resources) -> dict[str, 
 
     Two that ask at once may both end a lease. One of them then takes all nodes, the other none.
     """
-    wanted = tuple(arms)
-    busy = resources.store.leases.hold(wanted, lease)
+    requested = tuple(arms)
+    busy = resources.store.leases.hold(requested, lease)
     if busy is None:
         return None
-    gone = {arm: held for arm, held in busy.items() if _is_gone(held, resources)}
-    if busy and not gone:
+    abandoned = {arm: held for arm, held in busy.items() if _is_abandoned(held, resources)}
+    if busy and not abandoned:
         return busy
-    if gone:
-        resources.store.leases.end(gone)
-    return resources.store.leases.hold(wanted, lease)
+    if abandoned:
+        resources.store.leases.end(abandoned)
+    return resources.store.leases.hold(requested, lease)
 
 
-def _is_gone(held: Lease, resources: Resources) -> bool:
+def _is_abandoned(held: Lease, resources: Resources) -> bool:
     """Whether the holder of a lease is gone, with its pods, and did not give back its nodes."""
     run = None if held.kind == "campaign" else resources.store.runs.find(held.run_id)
     campaign = None if held.kind == "run" else resources.store.campaigns.find(held.run_id)
-    known = [each for each in (run, campaign) if each is not None and each.execution_arn]
-    if not known:
+    executions = [each for each in (run, campaign) if each is not None and each.execution_arn]
+    if not executions:
         return held.expires_at < now()
-    return all(_has_left(record, held, resources) for record in known)
+    return all(_has_left(record, held, resources) for record in executions)
 
 
 def _has_left(holder: RunRecord | CampaignRecord, held: Lease, resources: Resources) -> bool:
@@ -210,7 +210,7 @@ def keep_lease(
 
 
 def retake_lease(campaign: CampaignRecord, resources: Resources) -> None:
-    """Take the nodes anew for a campaign that goes on after its end.
+    """Take the nodes again for a campaign that goes on after its end.
 
     Raises:
         NodesBusy: another run holds them.
@@ -224,7 +224,7 @@ def _check_held(record: RunRecord | CampaignRecord, busy: Mapping[str, Lease] | 
     whose = f"this {record.of_kind}"
     if isinstance(record, RunRecord) and record.campaign is not None:
         whose = f"the campaign {record.campaign}"
-    holders = f": {_told(busy)}" if busy else ""
+    holders = f": {_who_holds(busy)}" if busy else ""
     raise NodesBusy(f"{whose} does not hold its nodes any more{holders}")
 
 
@@ -282,7 +282,7 @@ def _holders(busy: Mapping[str, Lease]) -> str:
     )
 
 
-def _told(busy: Mapping[str, Lease]) -> str:
+def _who_holds(busy: Mapping[str, Lease]) -> str:
     """Who holds which nodes, and until when."""
     leases = {lease.run_id: lease for lease in busy.values()}
     return "; ".join(

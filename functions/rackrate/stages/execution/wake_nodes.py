@@ -79,12 +79,12 @@ def _by_pods(
     waiting = [pod for pod in holders if not is_holding(pod)]
     if not waiting:
         return Readiness(ready=True, wait_seconds=0)
-    told = f"{len(holders) - len(waiting)} of {len(holders)} nodes are Ready"
+    progress = f"{len(holders) - len(waiting)} of {len(holders)} nodes are Ready"
     seconds = 0.0 if run is None else seconds_between(run.leased_at or run.started_at, now())
     if seconds > WAKING_SECONDS:
         reasons = why_no_node(waiting, settings, cluster) or ["the cluster names no reason"]
-        raise NodesUnavailable("\n".join([f"{told} after {duration(seconds)}", *reasons]))
-    store.runs.update(run_id, phase=f"asking for nodes, {told}")
+        raise NodesUnavailable("\n".join([f"{progress} after {duration(seconds)}", *reasons]))
+    store.runs.update(run_id, phase=f"asking for nodes, {progress}")
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
 
 
@@ -113,20 +113,20 @@ def _by_node_groups(
         # run was recorded, and may still scale the nodes down.
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     cluster = resources.cluster
-    found = sum(min(count, len(ready_nodes(cluster, arm))) for arm, count in counts.items())
-    wanted = sum(counts.values())
+    ready = sum(min(count, len(ready_nodes(cluster, arm))) for arm, count in counts.items())
+    expected = sum(counts.values())
     applied = all(g.desired == sizes[g.name] and not g.is_updating for g in groups)
-    if applied and found == wanted:
+    if applied and ready == expected:
         return Readiness(ready=True, wait_seconds=0)
     check_hope(
         groups,
-        f"{found} of {wanted} nodes are Ready",
+        f"{ready} of {expected} nodes are Ready",
         lambda: resources.autoscaling,
         complaints_before=run.complaints_before,
         seconds=seconds_between(run.leased_at or run.started_at, now()),
         patience_seconds=WAKING_SECONDS,
     )
-    store.runs.update(run_id, phase=f"waking nodes, {found} of {wanted} Ready")
+    store.runs.update(run_id, phase=f"waking nodes, {ready} of {expected} Ready")
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
 
 

@@ -51,7 +51,7 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
     for verdict in analysis.verdicts:
         store.trials.put_verdict(run_id, verdict)
     planned, measured = len(evidence.planned), len(evidence.measured)
-    if not after_failure:  # then the phase still tells where it failed
+    if not after_failure:  # then the phase still shows where it failed
         store.runs.update(run_id, phase="analyzing")
     run = store.runs.update(
         run_id,
@@ -68,8 +68,8 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
     )
     lost = planned - measured
     if not after_failure and run is not None and (over := run.gave_up) is not None:
-        told = f"{over.message}; {measured} of {counted(planned, 'trial')} were measured"
-        raise GIVING_UP[over.error](told)
+        message = f"{over.message}; {measured} of {counted(planned, 'trial')} were measured"
+        raise GIVING_UP[over.error](message)
     if not after_failure and lost > evidence.planned_run.plan.tolerated_loss * planned:
         missing = [k for k in evidence.planned if k not in evidence.measured]
         causes = wording.losses((k, evidence.trials.get(k)) for k in missing)

@@ -75,16 +75,16 @@ class Readiness(Document):
     ready: bool
     wait_seconds: int
     access_lost: bool = False
-    """Whether the namespace or the rights in it are gone and have to be made again first."""
+    """Whether the namespace or the rights in it are missing and have to be recreated first."""
 
 
 def await_servers(run_id: str, resources: Resources) -> Readiness:
     """Watch for up to `WATCH_SECONDS` until every node of the plan has listening servers.
 
-    What Deploy made and is gone is made again.
+    What Deploy created and is missing is recreated.
 
     Raises:
-        AccessLost: the namespace or the rights in it are gone again and again.
+        AccessLost: the namespace or the rights in it are missing again and again.
         NodesBusy: the run does not hold its nodes any more.
         NodesUnavailable: a node of the plan has been gone or not Ready for `PATIENCE_SECONDS`, and
             no other one has come in its place within `REPLACEMENT_SECONDS`.
@@ -114,8 +114,8 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     nodes = nodes_at(() if run is None else run.replacements)
     places = _places_by_network(planned)
     addresses: dict[Network, dict[str, str]] = {}
-    for network, wanted in places.items():
-        names = {_name_at(place, nodes) for place in wanted}
+    for network, expected in places.items():
+        names = {_name_at(place, nodes) for place in expected}
 
         def settled(pods: Mapping[str, _Server], names: Set[str] = names) -> bool:
             return names <= {each.node for each in pods.values() if each.is_ready} or any(
@@ -128,8 +128,8 @@ def _await(run_id: str, resources: Resources) -> Readiness:
         )
         if lacking := missing_parts(pods.values()):
             raise ServersNotReady("; ".join(lacking))
-        addresses[network] = _by_place(server_addresses(pods.values()), wanted, nodes)
-        missing |= wanted - addresses[network].keys()
+        addresses[network] = _by_place(server_addresses(pods.values()), expected, nodes)
+        missing |= expected - addresses[network].keys()
         complaints += why_waiting(pods.values())
     seconds = _note_missing(run_id, run, missing, set().union(*places.values()), resources)
     if not missing:
@@ -175,9 +175,9 @@ def _await_members(
     there = plan_nodes(planned, resources)
 
     def look(pods: Iterable[Json]) -> list[tuple[WorkloadTest, Arm, list[Member]]]:
-        found = list(pods)
+        existing = list(pods)
         return [
-            (test, arm, members.members(run_id, test, arm, planned, found, there))
+            (test, arm, members.members(run_id, test, arm, planned, existing, there))
             for test, arm in of_plan
         ]
 
@@ -245,8 +245,8 @@ class Servers(NamedTuple):
 
     def address_for(self, pair: Pair) -> str:
         """The address that the client of a pair connects to."""
-        known = self.services if pair.via == "service" else self.addresses
-        return known[pair.server_network][pair.server]
+        addresses = self.services if pair.via == "service" else self.addresses
+        return addresses[pair.server_network][pair.server]
 
     def node_at(self, place: str) -> str:
         """The name of the node in a place."""
@@ -267,9 +267,11 @@ class Servers(NamedTuple):
     @property
     def by_place(self) -> dict[str, Json]:
         """The cluster's nodes by the places that they are in now."""
-        found = self.there
-        there = {place: found[new.name] for place, new in self.nodes.items() if new.name in found}
-        return {name: node for name, node in found.items() if name not in self.nodes} | there
+        by_name = self.there
+        replaced = {
+            place: by_name[new.name] for place, new in self.nodes.items() if new.name in by_name
+        }
+        return {name: node for name, node in by_name.items() if name not in self.nodes} | replaced
 
 
 def _find_servers(
@@ -314,7 +316,7 @@ def present_servers(
     *,
     again: bool,
 ) -> Servers:
-    """Find a run's servers. Make again what is gone, and put other nodes in lost ones' places.
+    """Find a run's servers. Recreate what is missing, and put other nodes in lost ones' places.
 
     A place without a server is waited for since it was first missed in this run, not in each item.
     If each arm has another pair to measure, that is `SHORT_PATIENCE_SECONDS`, unless this is a
@@ -338,8 +340,8 @@ def present_servers(
     noted = set() if run is None else needed & run.missing_since.keys()
     if servers.owners and not missing and not noted:
         return servers
-    made = make_servers(run_id, planned.execution_arn, planned, resources)
-    if not servers.owners or not made:
+    complete = make_servers(run_id, planned.execution_arn, planned, resources)
+    if not servers.owners or not complete:
         missing = needed  # a server that still answers is about to be deleted with its owner
     seconds = _note_missing(run_id, run, missing, needed, resources)
     losses = _losses(missing, seconds, servers.nodes, servers.there, planned, resources)
@@ -376,19 +378,19 @@ def _serve(
     Returns:
         The Services' addresses by place, by network, and whether something was made now.
     """
-    found = {
+    served = {
         network: serve(
             run_id=run_id,
             owner_uid=owners[network],
             namespace=namespace_of(network, resources.settings),
-            addresses={p: at for p, at in addresses[network].items() if p in wanted},
+            addresses={p: at for p, at in addresses[network].items() if p in expected},
             tests=planned.plan.tests,
             cluster=resources.cluster,
         )
-        for network, wanted in places.items()
+        for network, expected in places.items()
     }
-    reached = {network: each.addresses for network, each in found.items()}
-    return reached, any(each.is_new for each in found.values())
+    reached = {network: each.addresses for network, each in served.items()}
+    return reached, any(each.is_new for each in served.values())
 
 
 def _is_starting(name: str, nodes: Mapping[str, Json]) -> bool:
@@ -401,7 +403,7 @@ def _is_starting(name: str, nodes: Mapping[str, Json]) -> bool:
 
 
 def _owners(run_id: str, networks: Set[Network], resources: Resources) -> dict[Network, str] | None:
-    """The UIDs of the run's owner objects by network; None if one is gone or being deleted."""
+    """The UIDs of the run's owner objects by network; None if one is missing or being deleted."""
     settings, cluster = resources.settings, resources.cluster
     uids: dict[Network, str] = {}
     for network in networks:
@@ -464,20 +466,20 @@ def _losses(
 ) -> _Losses:
     """Find out which nodes were lost, of the places without a server."""
     facts = planned.nodes | dict(nodes)
-    gone = {place for place in missing if _name_at(place, nodes) not in there}
+    missing_nodes = {place for place in missing if _name_at(place, nodes) not in there}
     silent = {
         place
-        for place in missing - gone
+        for place in missing - missing_nodes
         if not is_ready(there[_name_at(place, nodes)]) and seconds[place] > PATIENCE_SECONDS
     }
-    ids = {place: found for place in silent if (found := facts[place].instance_id)}
+    ids = {place: own_id for place in silent if (own_id := facts[place].instance_id)}
     ended_ids = ended(resources.ec2, sorted(ids.values())) if ids else set()
     terminated = {place for place, instance_id in ids.items() if instance_id in ended_ids}
-    how = dict.fromkeys(gone, "is gone")
-    how |= dict.fromkeys(silent, f"was not Ready for {PATIENCE_SECONDS} s")
-    how |= dict.fromkeys(terminated, "was terminated")
-    launched = {p for p in gone | terminated if facts[p].node_group or facts[p].node_pool}
-    return _Losses(how, launched)
+    reasons = dict.fromkeys(missing_nodes, "is gone")
+    reasons |= dict.fromkeys(silent, f"was not Ready for {PATIENCE_SECONDS} s")
+    reasons |= dict.fromkeys(terminated, "was terminated")
+    launched = {p for p in missing_nodes | terminated if facts[p].node_group or facts[p].node_pool}
+    return _Losses(reasons, launched)
 
 
 def _phase(awaited: Set[str], losses: _Losses, nodes: Mapping[str, Node]) -> str:
@@ -509,12 +511,12 @@ def _replace(
         for arm in settings.arms
         if arm.name in arms
     }
-    made = choose(lost, candidates, planned.arms, run.replacements, block=block, at=now())
-    if not made:
+    replacements = choose(lost, candidates, planned.arms, run.replacements, block=block, at=now())
+    if not replacements:
         return False
-    if resources.store.runs.replace_nodes(run_id, made, run.replacements) is not None:
+    if resources.store.runs.replace_nodes(run_id, replacements, run.replacements) is not None:
         # The server of the new node has its own time to start.
-        since = run.missing_since | {each.place: each.at for each in made}
+        since = run.missing_since | {each.place: each.at for each in replacements}
         resources.store.runs.update(run_id, missing_since=since)
     return True
 

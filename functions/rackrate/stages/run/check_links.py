@@ -61,19 +61,19 @@ def check_links(run_id: str, resources: Resources) -> Links:
         f"arm {key.arm}, {key.client} to {key.server}: {_reason(stored.get(key))}"
         for key in lost(planned)
     ]
-    told = [_message(down, len(planned))] if down else []
+    warnings = [_message(down, len(planned))] if down else []
     for item in items:
         if item.workload is not None:
             what = "loading the data of" if item.phase == "load" else "warming up"
-            told += [
+            warnings += [
                 f"{what} {key.test} failed in the arm {key.arm}: {_reason(stored.get(key))}"
                 for key in lost(item.trials)
             ]
-    run = store.runs.update(run_id, phase="checking links", warnings=told)
+    run = store.runs.update(run_id, phase="checking links", warnings=warnings)
     if run is not None and run.gave_up is not None:
         raise GIVING_UP[run.gave_up.error](run.gave_up.message)
     if len(down) > tolerated * len(planned):
-        raise LinksDown(*told)
+        raise LinksDown(*warnings)
     return Links(links=len(planned), down=len(down))
 
 

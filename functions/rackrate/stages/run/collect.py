@@ -69,8 +69,8 @@ class Collected(Document):
     wait_seconds: int = 0
     """When to ask again, if not."""
     access_lost: bool = False
-    """Whether the namespace or the rights in it are gone. They have to be made again, and the item
-    has to be launched again, for what is missing of it."""
+    """Whether the namespace or the rights in it are missing. They have to be recreated, and what is
+    missing of the item has to be launched again."""
     measured: int = 0
     """How many trials this call stored as measured."""
     failed: int = 0
@@ -109,7 +109,7 @@ def collect(
         watch_seconds: how long to watch in this call.
 
     Raises:
-        AccessLost: the namespace or the rights in it are gone again and again.
+        AccessLost: the namespace or the rights in it are missing again and again.
         ClusterUnreachable, Throttled: some logs could not be read, as when a node does not answer.
             The other trials are stored. The call can be repeated for the rest.
     """
@@ -131,8 +131,8 @@ def _collect(
     settings, cluster, store = resources.settings, resources.cluster, resources.store
     partners_of = _partners(run_id, item, attempt, store)
     tried = _tried(run_id, item, attempt, store)
-    wanted = trials_to_measure(item, attempt, partners_of, tried)
-    clients = {client_of(key) for key in wanted}
+    keys = trials_to_measure(item, attempt, partners_of, tried)
+    clients = {client_of(key) for key in keys}
     labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
 
     planned = store.runs.plan(run_id)
@@ -140,7 +140,7 @@ def _collect(
     watched = _watch(run_id, item, labels, clients, planned, resources, deadline, watch_seconds)
     if not watched.finished and time.time() < deadline:
         return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
-    counts = _Reader(run_id, item, attempt, planned, watched, until, resources).store(wanted, tried)
+    counts = _Reader(run_id, item, attempt, planned, watched, until, resources).store(keys, tried)
     if not counts.finished:
         return counts
     if attempt > 1:
@@ -184,14 +184,14 @@ class _Reader:
         nodes = resources.store.runs.nodes_at(run_id)
         self._drafts = Drafts(item, planned, attempt, nodes)
 
-    def store(self, wanted: Sequence[TrialKey], tried: Tried) -> Collected:
+    def store(self, keys: Sequence[TrialKey], tried: Tried) -> Collected:
         """Read trials, and store them as they are read, the large outputs last and one by one.
 
         Raises:
             ClusterUnreachable, Throttled: some logs could not be read. The others are stored.
         """
         with ThreadPoolExecutor(WORKERS) as pool:
-            outcomes = dict(zip(wanted, pool.map(self._read, wanted), strict=True))
+            outcomes = dict(zip(keys, pool.map(self._read, keys), strict=True))
             counts = self._keep(outcomes.values(), tried, pool)
             for key in [key for key, outcome in outcomes.items() if outcome is None]:
                 if (outcome := self._read(key, is_large=True)) is None:
@@ -282,11 +282,13 @@ def _watch(
         glance = min(stop, time.time() + GLANCE_SECONDS)
         for network in sorted({pair.client_network for pair in item.pairs}):
             path, left = pods_path(network, resources.settings), max(0.0, glance - time.time())
-            found, done = resources.cluster.watch(path, labels, is_settled, settled, seconds=left)
-            pods[network], finished = list(found.values()), finished and done
+            by_name, done = resources.cluster.watch(path, labels, is_settled, settled, seconds=left)
+            pods[network], finished = list(by_name.values()), finished and done
         if finished or time.time() >= stop:
             break
-        unfinished = [pod for found in pods.values() for pod in found if not is_finished(pod)]
+        unfinished = [
+            pod for of_network in pods.values() for pod in of_network if not is_finished(pod)
+        ]
         hopeless |= _hopeless(unfinished, planned, resources)
         lost_workloads = members.lost_arms(_members(run_id, item, planned, resources))
         of_lost = filter(lambda client: client[0] in lost_workloads, map(_client_of, unfinished))
@@ -299,22 +301,24 @@ def _absences(
 ) -> dict[str, Absence]:
     """Why nodes of pods can run no pod now, by the nodes' names."""
     nodes = plan_nodes(planned, resources)
-    found = {name: absence(name, nodes) for name in {pod["spec"]["nodeName"] for pod in pods}}
-    return {name: each for name, each in found.items() if each is not None}
+    absences = {name: absence(name, nodes) for name in {pod["spec"]["nodeName"] for pod in pods}}
+    return {name: each for name, each in absences.items() if each is not None}
 
 
 def _hopeless(pods: Iterable[Json], planned: PlannedRun, resources: Resources) -> dict[Client, str]:
     """Why unfinished pods will not finish, by client: a node is absent, or they do not start."""
     unfinished = list(pods)
     absent = _absences(unfinished, planned, resources) if unfinished else {}
-    found: dict[Client, str] = {}
+    reasons: dict[Client, str] = {}
     for pod in unfinished:
         if (of_node := absent.get(pod["spec"]["nodeName"])) is not None:
-            found[_client_of(pod)] = of_node.reason
+            reasons[_client_of(pod)] = of_node.reason
         elif not has_started(pod) and age_seconds(pod) > manifests.GRACE_SECONDS:
-            told = "".join(f": {reason}" for reason in why_waiting([pod]))
-            found[_client_of(pod)] = f"was not started within {manifests.GRACE_SECONDS} s{told}"
-    return found
+            details = "".join(f": {reason}" for reason in why_waiting([pod]))
+            reasons[_client_of(pod)] = (
+                f"was not started within {manifests.GRACE_SECONDS} s{details}"
+            )
+    return reasons
 
 
 def _members(
@@ -365,9 +369,9 @@ def _let_repeats_count(
     """Put what a repetition measured of all partners in place of what was measured before."""
     trials, repeats = store.trials.of(run_id, item.block), store.trials.repeats(run_id, item.block)
     for key in repeated_together(item, attempt, partners_of, Tried(trials, repeats)):
-        again = repeats.get(key)
-        found = trials[key] if again is None or again.attempt != attempt else again
-        if trials[key] != (counted := found.model_copy(update={"repeated_together": True})):
+        repeat = repeats.get(key)
+        trial = trials[key] if repeat is None or repeat.attempt != attempt else repeat
+        if trials[key] != (counted := trial.model_copy(update={"repeated_together": True})):
             store.trials.replace(run_id, counted)
 
 
@@ -507,12 +511,12 @@ def _with_cpu_use(
         named = member.pod["metadata"]
         where = named["namespace"], named["name"], container
         try:
-            found = cpu_use.readings(cluster.last_lines(*where, lines, timestamps=True))
+            readings = cpu_use.readings(cluster.last_lines(*where, lines, timestamps=True))
         except (ClusterUnreachable, Throttled):
             return {}
-        return {span: cpu_use.percent_used(found, span) for span in during}
+        return {span: cpu_use.percent_used(readings, span) for span in during}
 
-    asked = {
+    pending = {
         arm: [pool.submit(used_by, member, during) for member in members_of[arm]]
         for arm, during in of_arm.items()
     }
@@ -520,7 +524,7 @@ def _with_cpu_use(
     def completed(read: ReadTrial) -> ReadTrial:
         if (span := spans.get(read.trial.key)) is None:
             return read
-        percents = [each.result().get(span) for each in asked[read.trial.arm]]
+        percents = [each.result().get(span) for each in pending[read.trial.arm]]
         return read._replace(trial=read.trial.with_members_cpu(percents))
 
     return [completed(read) for read in reads]

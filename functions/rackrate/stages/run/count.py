@@ -139,10 +139,10 @@ class _Reading:
         Raises:
             RackrateError, ApiException: errors of the cluster; nothing was read.
         """
-        asked = {node: list(names) or list(GUESSES) for node, names in known.items()}
-        read = self._of_pods(cluster, "first", asked)
+        interfaces = {node: list(names) or list(GUESSES) for node, names in known.items()}
+        read = self._of_pods(cluster, "first", interfaces)
         others = {
-            node: list(found) for node, found in read.items() if set(found) - set(asked[node])
+            node: list(names) for node, names in read.items() if set(names) - set(interfaces[node])
         }
         read |= self._of_pods(cluster, "again", others)
         counted = {name for of in read.values() for counts in of.values() for name in counts}
@@ -160,29 +160,32 @@ class _Reading:
             manifests.ROLE: "counter",
             READING: f"{step}-{self._when}",
         }
-        asked = {
+        manifest_of = {
             node: self._pod(node, labels, owner["metadata"]["uid"], of_node)
             for node, of_node in names.items()
         }
         selector = manifests.selector(labels)
-        wanted = {pod["metadata"]["name"] for pod in asked.values()}
+        expected = {pod["metadata"]["name"] for pod in manifest_of.values()}
 
         def settled(ended: Mapping[str, bool]) -> bool:
-            return all(ended.get(name, False) for name in wanted)
+            return all(ended.get(name, False) for name in expected)
 
         with ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(lambda pod: cluster.create(self._path, pod), asked.values()))
+            list(pool.map(lambda pod: cluster.create(self._path, pod), manifest_of.values()))
             pods, _ = cluster.watch(self._path, selector, is_finished, settled, seconds=SECONDS)
             read = list(
-                pool.map(lambda node: self._result(cluster, asked[node], names[node], pods), asked)
+                pool.map(
+                    lambda node: self._result(cluster, manifest_of[node], names[node], pods),
+                    manifest_of,
+                )
             )
         cluster.delete_all(self._path, selector)
-        results = dict(zip(asked, read, strict=True))
+        results = dict(zip(manifest_of, read, strict=True))
         missing = [f"{node} ({reason})" for node, (_, reason) in results.items() if reason]
         if missing:
             more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
             self.note(f"not read {self._when} the trials: {', '.join(missing[:_NAMED])}{more}")
-        return {node: found for node, (found, _) in results.items() if found}
+        return {node: counts for node, (counts, _) in results.items() if counts}
 
     def _commands(self, names: Sequence[str]) -> dict[str, list[str]]:
         """What a pod runs, by a name for each command."""
@@ -225,35 +228,35 @@ class _Reading:
     def _result(
         self,
         cluster: Cluster,
-        asked: Json,
+        manifest: Json,
         names: Sequence[str],
         pods: Mapping[str, Json],
     ) -> tuple[dict[str, dict[str, int]], str | None]:
         """The counters that a pod read of its node's interfaces, and why some are missing."""
-        name = asked["metadata"]["name"]
+        name = manifest["metadata"]["name"]
         pod = pods.get(name)
         if pod is None or not is_finished(pod):
             return {}, f"its pod had not ended after {SECONDS} s"
         if (lacking := missing_part(pod, _CONTAINER)) is not None:
             return {}, lacking
         log = cluster.log(self._settings.host_namespace, name, _CONTAINER, _MOST_BYTES)
-        # The beginning of an endless output tells nothing of the node.
+        # The beginning of an endless output says nothing of the node.
         printed = printed_by_each(log.text) if log is not None and log.is_whole else {}
         for part, command in self._commands(names).items():
             if part in printed and printed[part].code == NO_PROGRAM_CODE:
                 lacking = lacking or no_program_in(self._settings.tool_image, command[0])
         try:
-            found = counters.traffic(_text(printed, _TRAFFIC))
+            traffic = counters.traffic(_text(printed, _TRAFFIC))
         except Unreadable as error:
             return {}, lacking or str(error)
         for number, interface in enumerate(names):
-            if interface in found:
-                found[interface] |= counters.ena(_text(printed, f"statistics-{number}"))
+            if interface in traffic:
+                traffic[interface] |= counters.ena(_text(printed, f"statistics-{number}"))
         if self._when == "before":
-            facts = {n: each for n, each in _facts(names, printed).items() if n in found}
-            node = asked["spec"]["nodeName"]
+            facts = {n: each for n, each in _facts(names, printed).items() if n in traffic}
+            node = manifest["spec"]["nodeName"]
             self.facts[node] = self.facts.get(node, {}) | facts
-        return found, lacking if found else "none of its interfaces leaves the node"
+        return traffic, lacking if traffic else "none of its interfaces leaves the node"
 
 
 def _text(printed: Mapping[str, Printed], part: str) -> str:

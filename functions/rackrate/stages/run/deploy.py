@@ -1,4 +1,4 @@
-"""Deploy: create the run's owner objects, servers and workloads, and make again what is gone."""
+"""Deploy: create the run's owner objects, servers and workloads, and recreate what is missing."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
     Each namespace has an owner object. Each combination of nodes and server network in the plan's
     arms has a DaemonSet, and so have the load nodes. Each member of a workload is a pod.
 
-    Where the namespace or the rights in it are gone it creates nothing. Await servers then has them
-    made again, and creates what is missing.
+    Where the namespace or the rights in it are missing it creates nothing. Await servers then has
+    them recreated, and creates what is missing.
 
     Raises:
         ClusterUnreachable: what is left of a deleted owner object is still being deleted.
@@ -40,12 +40,12 @@ def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
     planned = resources.store.runs.plan(run_id)
     resources.store.runs.update(run_id, phase="starting servers")
     try:
-        made = make_servers(run_id, execution_arn, planned, resources)
+        complete = make_servers(run_id, execution_arn, planned, resources)
     except ClusterUnreachable as error:
         if error.access_lost:
             return Deployed(daemon_sets=0)
         raise
-    if not made:
+    if not complete:
         raise ClusterUnreachable("what the run's deleted owner object owned is still there")
     return Deployed(
         daemon_sets=len(_daemon_sets(planned, resources)),
@@ -88,7 +88,7 @@ def make_servers(
     for nodes, network in _daemon_sets(planned, resources):
         namespace = namespace_of(network, settings)
         uid = owners[namespace]["metadata"]["uid"]
-        found = cluster.create(
+        created = cluster.create(
             f"/apis/apps/v1/namespaces/{namespace}/daemonsets",
             manifests.servers(
                 run_id=run_id,
@@ -101,7 +101,7 @@ def make_servers(
             ),
         )
         # The garbage collector deletes what belonged to an earlier owner object.
-        complete &= found["metadata"]["ownerReferences"][0]["uid"] == uid
+        complete &= created["metadata"]["ownerReferences"][0]["uid"] == uid
     complete &= _make_members(run_id, planned, owners, resources)
     if has_ended(execution_of(resources.step_functions, execution_arn)):
         delete_owners(run_id, resources)
@@ -119,11 +119,11 @@ def _make_members(
         return True
     namespace = namespace_of("pod", settings)
     base, uid = f"/api/v1/namespaces/{namespace}", owners[namespace]["metadata"]["uid"]
-    wanted = [(f"{base}/services", members.service(run_id, uid))]
+    manifests_of = [(f"{base}/services", members.service(run_id, uid))]
     for test, arm in of_plan:
         configured = members.files(run_id, uid, test, arm.name)
-        wanted += [(f"{base}/configmaps", config_map) for config_map in configured]
-        made = members.pods(
+        manifests_of += [(f"{base}/configmaps", config_map) for config_map in configured]
+        pods = members.pods(
             run_id=run_id,
             owner_uid=uid,
             test=test,
@@ -132,17 +132,17 @@ def _make_members(
             image=settings.tool_image,
             tolerations=settings.tolerations,
         )
-        wanted += [(f"{base}/pods", pod) for pod in made]
-    found = [cluster.create(path, manifest) for path, manifest in wanted]
-    return all(each["metadata"]["ownerReferences"][0]["uid"] == uid for each in found)
+        manifests_of += [(f"{base}/pods", pod) for pod in pods]
+    created = [cluster.create(path, manifest) for path, manifest in manifests_of]
+    return all(each["metadata"]["ownerReferences"][0]["uid"] == uid for each in created)
 
 
 def _daemon_sets(planned: PlannedRun, resources: Resources) -> list[tuple[StackArm, Network]]:
     """The nodes and the network of each DaemonSet: one for each set of nodes and server network."""
     stack_arms = {arm.name: arm for arm in resources.settings.arms}
-    found: list[tuple[StackArm, Network]] = [
+    node_sets: list[tuple[StackArm, Network]] = [
         (stack_arms[arm.stack_arm], arm.server_network) for arm in planned.arms
     ]
     if planned.load_nodes and resources.settings.load is not None:
-        found.append((resources.settings.load, "pod"))
-    return list(dict.fromkeys(found))
+        node_sets.append((resources.settings.load, "pod"))
+    return list(dict.fromkeys(node_sets))

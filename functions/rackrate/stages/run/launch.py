@@ -66,7 +66,7 @@ class Launched(Document):
     """Whether the item's servers were there; otherwise nothing was started, and launch is to be
     asked again after the wait."""
     access_lost: bool = False
-    """Whether the namespace or the rights in it are gone and have to be made again first."""
+    """Whether the namespace or the rights in it are missing and have to be recreated first."""
     pods: int
     """How many were started; 0 when nothing is missing."""
     repeated: BlockItem | None = None
@@ -90,7 +90,7 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
     a make-up item may repeat them. A run that has given up starts nothing, and its map ends.
 
     Raises:
-        AccessLost: the namespace or the rights in it are gone again and again.
+        AccessLost: the namespace or the rights in it are missing again and again.
         NodesBusy: the run does not hold its nodes any more, so another run may measure on them.
     """
     nothing = Launched(pods=0, attempt=0, wait_seconds=0, deadline=0)
@@ -236,7 +236,7 @@ class _Launch:
             try:
                 cluster.create(pods_path(pair.client_network, settings), pod)
             except AdmissionRefused as error:
-                # Without the pod's name, so that equal reasons are told once.
+                # Without the pod's name, so that equal reasons are reported once.
                 why = str(error).removeprefix(f'pods "{pod["metadata"]["name"]}" is forbidden: ')
                 return Obstacle("AdmissionRefused", f"the client pod was refused: {why}")
             return None
@@ -285,11 +285,11 @@ def _workload(
     test = item.workload
     if test is None:
         return _Workload()
-    found = members.read(run_id, test, planned, nodes, resources.settings, resources.cluster)
-    lost = members.lost_arms(found)
+    members_of = members.read(run_id, test, planned, nodes, resources.settings, resources.cluster)
+    lost = members.lost_arms(members_of)
     if test.has_data and item.phase == "measure":
         lost = _without_data(run_id, test.name, resources.store) | lost
-    there = {arm: of for arm, of in found.items() if arm not in lost}
+    there = {arm: of for arm, of in members_of.items() if arm not in lost}
     return _Workload(
         {arm: [each.address or "" for each in of] for arm, of in there.items()},
         {arm: Obstacle("ServersNotReady", why) for arm, why in lost.items()},
@@ -321,14 +321,16 @@ def _choose(run_id: str, item: Item, store: Store) -> Repetition | None:
 
 def _tests_of(item: BlockItem, trials: list[TrialKey]) -> dict[Pair, list[TestBase]]:
     """The tests that each pair has to run, in the item's order, without pairs that have none."""
-    wanted = {(key.arm, key.client, key.server, key.test) for key in trials}
-    found = {
+    requested = {(key.arm, key.client, key.server, key.test) for key in trials}
+    by_pair = {
         pair: [
-            test for test in item.tests if (pair.arm, pair.client, pair.server, test.name) in wanted
+            test
+            for test in item.tests
+            if (pair.arm, pair.client, pair.server, test.name) in requested
         ]
         for pair in item.pairs
     }
-    return {pair: tests for pair, tests in found.items() if tests}
+    return {pair: tests for pair, tests in by_pair.items() if tests}
 
 
 def _starts(item: BlockItem, tests_of: Mapping[Pair, list[TestBase]]) -> dict[str, int]:
@@ -363,7 +365,7 @@ def _reasons(keys: Iterable[TrialKey], obstacles: Mapping[Pair, Obstacle]) -> di
 def _without_partners(
     run_id: str,
     item: BlockItem,
-    wanted: Iterable[TrialKey],
+    requested: Iterable[TrialKey],
     reasons: Mapping[TrialKey, str],
     store: Store,
 ) -> dict[TrialKey, str]:
@@ -373,7 +375,7 @@ def _without_partners(
     stored = store.trials.states(run_id, item.block)
     return {
         key: f"its partner cannot be repeated: {reasons[partner]}"
-        for key in wanted
+        for key in requested
         if key not in reasons and key in stored and stored[key].is_measured
         for partner in partners_of[key]
         if partner in reasons
@@ -424,9 +426,11 @@ def _judge(
     return hopeless(obstacles, lost, planned.plan.baseline, time)
 
 
-def _waits_for_quota(run: RunRecord, refused: Sequence[Obstacle], asked: int, store: Store) -> bool:
+def _waits_for_quota(
+    run: RunRecord, refused: Sequence[Obstacle], requested: int, store: Store
+) -> bool:
     """Whether to ask again later, because a quota let no pod in. Counts how often in a row."""
-    if not refused or len(refused) < asked:
+    if not refused or len(refused) < requested:
         if run.quota_waits:
             store.runs.update(run.id, quota_waits=0)
         return False

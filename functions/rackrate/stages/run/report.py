@@ -56,7 +56,7 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         if workloads(planned.plan.tests)
         else None,
     )
-    store.runs.update(run_id, seconds=results.run.seconds)  # list and show tell the same
+    store.runs.update(run_id, seconds=results.run.seconds)  # list and show print the same
     store.runs.put(run_id, "results.json", results)
     store.runs.put_text(
         run_id, "trials.csv", trials_csv(trials, results, planned.nodes), "text/csv"

@@ -52,7 +52,7 @@ class TornDown(Document):
     gone: bool = True
     """Are the pods of all of them gone?"""
     access_lost: bool = False
-    """Whether the namespace or the rights in it are gone and have to be made again first."""
+    """Whether the namespace or the rights in it are missing and have to be recreated first."""
     ended: tuple[Ended, ...] = ()
     """How those were recorded whose end nobody had written."""
     overdue: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ def teardown(run_id: str, resources: Resources) -> TornDown:
     delete_owners(run_id, resources)
     bases = [f"/api/v1/namespaces/{namespace}" for namespace in namespaces(resources.settings)]
     deadline = time.monotonic() + GONE_SECONDS
-    all_gone = True
+    all_removed = True
     silent = _silent_nodes(resources)
 
     def is_stuck(pod: Mapping[str, Any]) -> bool:
@@ -81,20 +81,20 @@ def teardown(run_id: str, resources: Resources) -> TornDown:
 
     for base in bases:
         left = max(0.0, deadline - time.monotonic())
-        pods, gone = cluster.watch(
+        pods, removed = cluster.watch(
             f"{base}/pods", labels, is_stuck, lambda stuck: all(stuck.values()), seconds=left
         )
         for name in (name for name, pod in pods.items() if is_stuck(pod)):
             cluster.delete(f"{base}/pods/{name}", at_once=True)
-        all_gone = all_gone and gone
-    return TornDown(runs=(run_id,), gone=all_gone)
+        all_removed = all_removed and removed
+    return TornDown(runs=(run_id,), gone=all_removed)
 
 
 def _delete_pods(labels: str, resources: Resources) -> None:
     """Delete a run's DaemonSets, then its pods with one request for each namespace.
 
     Kubernetes' garbage collection deletes them too, but one by one, with 20 requests a second for
-    all of the cluster. A DaemonSet that is being deleted makes no pods anew.
+    all of the cluster. A DaemonSet that is being deleted recreates no pods.
     """
     for namespace in namespaces(resources.settings):
         daemon_sets = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
@@ -104,10 +104,10 @@ def _delete_pods(labels: str, resources: Resources) -> None:
 
 
 def teardown_of_execution(run_id: str, resources: Resources) -> TornDown:
-    """Clean up at the end of a run whose execution can have lost access made again.
+    """Clean up at the end of a run whose execution can have lost access restored.
 
     Raises:
-        AccessLost: the namespace or the rights in it are gone again and again.
+        AccessLost: the namespace or the rights in it are missing again and again.
     """
     try:
         return teardown(run_id, resources)
@@ -120,7 +120,7 @@ def _silent_nodes(resources: Resources) -> set[str]:
     """The nodes that cannot confirm that a pod has ended. Kubernetes would wait for them."""
     nodes = {node["metadata"]["name"]: node for node in resources.cluster.list("/api/v1/nodes")}
     return {
-        name for name in nodes if (found := absence(name, nodes)) is not None and found.is_silent
+        name for name in nodes if (absent := absence(name, nodes)) is not None and absent.is_silent
     }
 
 
@@ -143,7 +143,7 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
     if not has_ended(execution_of(resources.step_functions, detail["executionArn"])):
         # It was redriven since. Its new end makes another event.
         return TornDown()
-    gone = teardown(run_id, resources).gone
+    removed = teardown(run_id, resources).gone
     ended = record_end(
         "run",
         run_id,
@@ -153,7 +153,7 @@ def teardown_stopped(detail: Mapping[str, Any], resources: Resources) -> TornDow
         resources=resources,
     )
     nodes = rest_unneeded(resources, runs={run_id})
-    return TornDown(runs=(run_id,), gone=gone, ended=(ended,), nodes=nodes)
+    return TornDown(runs=(run_id,), gone=removed, ended=(ended,), nodes=nodes)
 
 
 @contextlib.contextmanager
@@ -184,13 +184,13 @@ def sweep(resources: Resources) -> TornDown:
     swept: list[str] = []
     ended: list[Ended] = []
     overdue: list[str] = []
-    all_gone = True
+    all_removed = True
     for run_id, arn in sorted(arn_of.items()):
         with left_alone(run_id):
             ending = ending_of(resources.step_functions, arn)
             if ending is not None:
                 if run_id in owned:
-                    all_gone = teardown(run_id, resources).gone and all_gone
+                    all_removed = teardown(run_id, resources).gone and all_removed
                 # An execution that succeeded has recorded its own end. An item that nobody can
                 # read is not among those that go on.
                 stored = store.runs.find(run_id) if run_id in running else None
@@ -206,7 +206,7 @@ def sweep(resources: Resources) -> TornDown:
             overdue.append(run_id)
     nodes = rest_unneeded(resources, runs=swept)
     return TornDown(
-        runs=tuple(swept), gone=all_gone, ended=tuple(ended), overdue=tuple(overdue), nodes=nodes
+        runs=tuple(swept), gone=all_removed, ended=tuple(ended), overdue=tuple(overdue), nodes=nodes
     )
 
 
@@ -281,10 +281,10 @@ def has_ended(execution: Mapping[str, Any]) -> bool:
 def execution_of(step_functions: Any, arn: str) -> Mapping[str, Any]:
     """An execution as Step Functions describes it; a failed one if it is forgotten."""
     try:
-        answer: Mapping[str, Any] = step_functions.describe_execution(executionArn=arn)
+        response: Mapping[str, Any] = step_functions.describe_execution(executionArn=arn)
     except ClientError as error:
         # Step Functions deletes the record of an execution 90 days after its end.
         if error.response["Error"]["Code"] == "ExecutionDoesNotExist":
             return {"status": "FAILED", "error": "ExecutionDoesNotExist"}
         raise
-    return answer
+    return response

@@ -34,20 +34,20 @@ def empty(bucket: str, s3: Any, *, seconds: float) -> int:
     try:
         # Always read the first page, because each deletion moves the remaining objects up. A page
         # has at most 1000 entries, which is also the limit of one deletion.
-        while found := _first_page(bucket, s3):
+        while versions := _first_page(bucket, s3):
             if time.monotonic() > deadline:
                 raise NotEmpty(
                     f"{deleted} objects of the bucket {bucket} were deleted and there was no time"
                     " for the rest; delete the stack again"
                 )
-            answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": found, "Quiet": True})
-            if errors := answer.get("Errors"):
+            response = s3.delete_objects(Bucket=bucket, Delete={"Objects": versions, "Quiet": True})
+            if errors := response.get("Errors"):
                 first = errors[0]
                 raise NotEmpty(
                     f"{len(errors)} objects of the bucket {bucket} could not be deleted; the first"
                     f" is {first['Key']}: {first['Code']}, {first.get('Message', '')}"
                 )
-            deleted += len(found)
+            deleted += len(versions)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise

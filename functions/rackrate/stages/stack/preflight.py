@@ -109,8 +109,8 @@ def serve_request(
     facts = patience.ask(lambda: _facts(request, old, ec2, is_replaced=is_replaced))
     if is_replaced or not old:
         changed += free_plan_faults(looked.at_plan(facts, free_tier))
-    found = looked.at_quotas(request, facts, old, is_replaced=is_replaced)
-    zones, faults = check_new_cluster(request, replace(facts, quotas=found), earlier)
+    quota_values = looked.at_quotas(request, facts, old, is_replaced=is_replaced)
+    zones, faults = check_new_cluster(request, replace(facts, quotas=quota_values), earlier)
     for warning in looked.warnings:
         logger.warning(warning)
     if changed or faults:
@@ -176,20 +176,20 @@ def _with_nested_parameters(
 
     CloudFormation updates those stacks after the preflight, so they still have them.
     """
-    found: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_id)
     for resource in (each for page in pages for each in page["StackResourceSummaries"]):
         if resource["LogicalResourceId"] in NESTED_STACKS:
             named = {"StackName": resource["PhysicalResourceId"]}
             (stack,) = cloudformation.describe_stacks(**named)["Stacks"]
-            found |= {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
-    return {**found, **old}
+            nested |= {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
+    return {**nested, **old}
 
 
 def _is_rolled_back(stack_id: str, cloudformation: Any) -> bool:
     """Whether CloudFormation takes an update of the stack back.
 
-    It then sends an ordinary update with the old properties. Only the stack's status tells.
+    It then sends an ordinary update with the old properties. Only the stack's status shows it.
     """
     (stack,) = cloudformation.describe_stacks(StackName=stack_id)["Stacks"]
     return bool(stack["StackStatus"].startswith("UPDATE_ROLLBACK"))
@@ -206,7 +206,7 @@ def _facts(
 ) -> Facts:
     instance_type, offered = _type(request.instance_type, ec2)
     load_type, load_offered = _type(request.load_type, ec2)
-    asked = set(request.reservations.values())
+    reserved = set(request.reservations.values())
     before = {old.get(name) for name in request.reservations}
     return Facts(
         instance_type=instance_type,
@@ -215,14 +215,14 @@ def _facts(
         offered=offered,
         load_type=load_type,
         load_offered=load_offered,
-        reservations={id_: _reservation(id_, ec2) for id_ in asked},
-        held=frozenset() if is_replaced else frozenset(asked & before),
+        reservations={id_: _reservation(id_, ec2) for id_ in reserved},
+        held=frozenset() if is_replaced else frozenset(reserved & before),
         group=_group(request.existing_group, ec2),
     )
 
 
 def _type(name: str, ec2: Any) -> tuple[Json | None, frozenset[str]]:
-    """What EC2 tells of an instance type, and the zones that offer it."""
+    """What EC2 reports of an instance type, and the zones that offer it."""
     if not name:
         return None, frozenset()
     named = [{"Name": "instance-type", "Values": [name]}]
@@ -237,7 +237,7 @@ def _type(name: str, ec2: Any) -> tuple[Json | None, frozenset[str]]:
 class _Looking:
     """Looks at the account's quotas and its plan.
 
-    What AWS does not tell becomes a warning and stops nothing.
+    What AWS does not report becomes a warning and stops nothing.
     """
 
     def __init__(self, ec2: Any, quotas: Any, patience: Patience, *, account: str) -> None:
@@ -287,19 +287,19 @@ class _Looking:
 
     def at_builds(self) -> dict[str, float]:
         """How many builds may run at once, by environment; one that is not known is missing."""
-        found = {}
+        values = {}
         for environment, code in IMAGE_BUILDS.items():
             what = f"concurrent builds in {environment} (quota {code} of CodeBuild)"
             value = self._look(what, lambda code=code: self._value("codebuild", code))  # type: ignore[misc]
             if value is not None:
-                found[environment] = value
+                values[environment] = value
             if value == 1:
                 self.warnings.append(
                     f"The preflight did not look for other builds in {environment}, where CodeBuild"
                     f" runs one at once (quota {code}). If one runs, the image's build waits, for 5"
                     " minutes at most, and then the deployment fails."
                 )
-        return found
+        return values
 
     def at_plan(self, facts: Facts, free_tier: Any) -> dict[str, str]:
         """The instance types that the account's plan does not start, by parameter."""
@@ -383,14 +383,14 @@ class _Looking:
 
     def _value(self, service: str, code: str) -> float:
         """The account's value of a quota; AWS's default if nobody asked for more."""
-        wanted = {"ServiceCode": service, "QuotaCode": code}
+        quota = {"ServiceCode": service, "QuotaCode": code}
         try:
-            found = self._quotas.get_service_quota(**wanted)
+            response = self._quotas.get_service_quota(**quota)
         except ClientError as error:
             if error.response["Error"]["Code"] != "NoSuchResourceException":
                 raise
-            found = self._quotas.get_aws_default_service_quota(**wanted)
-        return float(found["Quota"]["Value"])
+            response = self._quotas.get_aws_default_service_quota(**quota)
+        return float(response["Quota"]["Value"])
 
 
 def _node_numbers(properties: Mapping[str, Any]) -> tuple[int, int, str]:
@@ -419,13 +419,13 @@ def _nodes(request: Request, facts: Facts, *, is_replaced: bool) -> Nodes:
 
 def _reservation(id_: str, ec2: Any) -> Json | None:
     try:
-        answer = ec2.describe_capacity_reservations(CapacityReservationIds=[id_])
+        response = ec2.describe_capacity_reservations(CapacityReservationIds=[id_])
     except ClientError as error:
         if error.response["Error"]["Code"].startswith("InvalidCapacityReservationId"):
             return None
         raise
-    found: list[Json] = answer["CapacityReservations"]
-    return found[0] if found else None
+    reservations: list[Json] = response["CapacityReservations"]
+    return reservations[0] if reservations else None
 
 
 def _group(named: str, ec2: Any) -> Json | None:
@@ -433,12 +433,12 @@ def _group(named: str, ec2: Any) -> Json | None:
     if not named:
         return None
     try:
-        found: list[Json] = ec2.describe_placement_groups(**group_query(named))["PlacementGroups"]
+        groups: list[Json] = ec2.describe_placement_groups(**group_query(named))["PlacementGroups"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidPlacementGroup.Unknown":
             raise
         return None
-    return found[0] if found else None
+    return groups[0] if groups else None
 
 
 def _existing(
@@ -447,8 +447,8 @@ def _existing(
     cluster = _described(request.existing_cluster_name, eks)
     subnets: list[Json] = []
     if request.existing_subnet_ids:
-        wanted = [{"Name": "subnet-id", "Values": list(request.existing_subnet_ids)}]
-        subnets = ec2.describe_subnets(Filters=wanted)["Subnets"]
+        filters = [{"Name": "subnet-id", "Values": list(request.existing_subnet_ids)}]
+        subnets = ec2.describe_subnets(Filters=filters)["Subnets"]
     faults = check_existing_cluster(request, cluster, {s["SubnetId"]: s for s in subnets})
     if changed or faults:
         raise PreflightFailed([*changed, *faults])
@@ -460,12 +460,12 @@ def _described(name: str, eks: Any) -> Json | None:
     if not name:
         return None
     try:
-        found: Json = eks.describe_cluster(name=name)["cluster"]
+        cluster: Json = eks.describe_cluster(name=name)["cluster"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
         return None
-    return found
+    return cluster
 
 
 def _of_existing(cluster: Json | None, warnings: Sequence[str] = ()) -> Answer:

@@ -106,7 +106,7 @@ def patience_of(run_id: str) -> Patience:
     """The patience of a run's first functions with refusals.
 
     A run that the stack starts may begin when IAM has only just made their roles. In any other run
-    a refusal is told at once.
+    a refusal is reported at once.
     """
     return Patience() if run_id.startswith(PREFIX) else Patience([])
 
@@ -133,8 +133,8 @@ def parse_plan(text: str) -> Json:
 
 def _start(event: Mapping[str, Any], plan: Json, run_id: str, runner: Runner) -> Answer | None:
     # Store the request before the start, because a run may end before this function does.
-    kept = {name: event[name] for name in _KEPT if name in event}
-    runner.store.objects.put_json(_REQUEST, {**kept, _RUN_ID: run_id})
+    fields = {name: event[name] for name in _KEPT if name in event}
+    runner.store.objects.put_json(_REQUEST, {**fields, _RUN_ID: run_id})
     try:
         runner.states.start_execution(
             stateMachineArn=runner.state_machine_arn, name=run_id, input=json.dumps(plan)
@@ -275,8 +275,8 @@ def failure_text(run_id: str, execution: Mapping[str, Any], bucket_name: str) ->
     ended = {"ABORTED": "was stopped", "TIMED_OUT": "took too long"}
     how = ended.get(execution["status"], "failed")
     error, cause = execution.get("error") or "", execution.get("cause") or ""
-    said = sentences(told(error, cause).text)
-    why = ": ".join(part for part in (error, said) if part).rstrip(".")
+    reason = sentences(told(error, cause).text)
+    why = ": ".join(part for part in (error, reason) if part).rstrip(".")
     return (
         f"The run {run_id} {how}{f' with {why}' if why else ''}."
         f" What it measured is in s3://{bucket_name}/runs/{run_id}/."
