@@ -188,16 +188,7 @@ def build_results(
     warnings = [*warnings, *_not_ready(starts), *map(str, replacements), *analysis.warnings]
     return Results.from_fields(
         analysis,
-        run=Run.from_fields(
-            times,
-            id=planned.run_id,
-            status=final_status(failure, lost=counts.failed),
-            lab_scale=lab_scale,
-            seed=planned.plan.seed,
-            execution_arn=planned.execution_arn,
-            error=None if failure is None else failure.error,
-            cause=None if failure is None else failure.cause,
-        ),
+        run=_run(planned, failure, counts.failed, times, lab_scale),
         conclusion=wording.sentence(
             analysis.verdicts,
             analysis.regressions,
@@ -219,6 +210,26 @@ def build_results(
         dns_nodes=planned.dns_nodes,
         counters=None if counters is None else _increases(counters),
         versions=versions_of(planned, arms, trials),
+    )
+
+
+def _run(
+    planned: PlannedRun,
+    failure: RunFailure | None,
+    lost: int,
+    times: RunTimes,
+    lab_scale: float | None,
+) -> Run:
+    """The facts about a run; see `build_results`."""
+    return Run.from_fields(
+        times,
+        id=planned.run_id,
+        status=final_status(failure, lost=lost),
+        lab_scale=lab_scale,
+        seed=planned.plan.seed,
+        execution_arn=planned.execution_arn,
+        error=None if failure is None else failure.error,
+        cause=None if failure is None else failure.cause,
     )
 
 

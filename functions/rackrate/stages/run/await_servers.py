@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
@@ -101,19 +101,64 @@ def await_servers(run_id: str, resources: Resources) -> Readiness:
 
 
 def _await(run_id: str, resources: Resources) -> Readiness:
-    settings, cluster = resources.settings, resources.cluster
     planned = resources.store.runs.plan(run_id)
     run = resources.store.runs.update(run_id)
     if run is None or not run.phase.startswith(_FOR_ANOTHER):
         run = resources.store.runs.update(run_id, phase=_FOR_SERVERS)
     keep_lease(run, resources.store)
-    labels = manifests.selector(server_labels(run_id))
     deadline = time.monotonic() + WATCH_SECONDS
-    missing: set[str] = set()
-    complaints: list[str] = []
     nodes = nodes_at(() if run is None else run.replacements)
     places = _places_by_network(planned)
-    addresses: dict[Network, dict[str, str]] = {}
+    watched = _watch(run_id, places, nodes, deadline, resources)
+    seconds = _note_missing(run_id, run, watched.missing, set().union(*places.values()), resources)
+    if watched.missing:
+        make_servers(run_id, planned.execution_arn, planned, resources)
+        return _await_missing(run_id, run, planned, watched, seconds, resources)
+    served = _served(planned)
+    owners = _owners(run_id, served.keys(), resources)
+    if owners is None:
+        make_servers(run_id, planned.execution_arn, planned, resources)
+        return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+    # kube-proxy has to hear of new ones.
+    if _serve(run_id, planned, served, watched.addresses, owners, resources)[1]:
+        return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
+    left = max(0.0, deadline - time.monotonic())
+    return _await_members(run_id, planned, left, resources)
+
+
+class _Watched(NamedTuple):
+    """The servers after a watch.
+
+    Attributes:
+        addresses: of those that are ready, by network and place.
+        missing: the places without a server that is ready.
+        complaints: what the kubelet and the scheduler say of those that wait.
+        allowed_seconds: how long all of them may take to start.
+    """
+
+    addresses: Mapping[Network, Mapping[str, str]]
+    missing: Set[str]
+    complaints: Sequence[str]
+    allowed_seconds: int
+
+
+def _watch(
+    run_id: str,
+    places: Mapping[Network, Set[str]],
+    nodes: Mapping[str, Node],
+    deadline: float,
+    resources: Resources,
+) -> _Watched:
+    """Watch the servers until all are ready or the time is up.
+
+    Raises:
+        ServersNotReady: the image or its registry lacks something.
+    """
+    settings, cluster = resources.settings, resources.cluster
+    labels = manifests.selector(server_labels(run_id))
+    missing: set[str] = set()
+    complaints: list[str] = []
+    addresses: dict[Network, Mapping[str, str]] = {}
     for network, expected in places.items():
         names = {_name_at(place, nodes) for place in expected}
 
@@ -131,19 +176,35 @@ def _await(run_id: str, resources: Resources) -> Readiness:
         addresses[network] = _by_place(server_addresses(pods.values()), expected, nodes)
         missing |= expected - addresses[network].keys()
         complaints += why_waiting(pods.values())
-    seconds = _note_missing(run_id, run, missing, set().union(*places.values()), resources)
-    if not missing:
-        served = _served(planned)
-        owners = _owners(run_id, served.keys(), resources)
-        if owners is not None:
-            # kube-proxy has to hear of new ones.
-            if _serve(run_id, planned, served, addresses, owners, resources)[1]:
-                return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
-            left = max(0.0, deadline - time.monotonic())
-            return _await_members(run_id, planned, left, resources)
-    make_servers(run_id, planned.execution_arn, planned, resources)
+    allowed = servers_seconds(sum(map(len, places.values())))
+    return _Watched(addresses, missing, complaints, allowed)
+
+
+def _await_missing(
+    run_id: str,
+    run: RunRecord | None,
+    planned: PlannedRun,
+    watched: _Watched,
+    seconds: Mapping[str, float],
+    resources: Resources,
+) -> Readiness:
+    """Wait for missing servers, or for other nodes in the places of lost ones.
+
+    Args:
+        run_id: the run.
+        run: its record.
+        planned: its plan.
+        watched: the servers.
+        seconds: how long each of the missing ones has been missing, by place.
+        resources: the stack's resources.
+
+    Raises:
+        NodesUnavailable: a node has stayed away for longer than it may.
+        ServersNotReady: a server has been missing for longer than it may.
+    """
+    nodes = nodes_at(() if run is None else run.replacements)
     there = plan_nodes(planned, resources)
-    losses = _losses(missing, seconds, nodes, there, planned, resources)
+    losses = _losses(watched.missing, seconds, nodes, there, planned, resources)
     if run is not None and _replace(run_id, run, planned, losses.how, 0, resources):
         resources.store.runs.update(run_id, phase=_FOR_SERVERS)
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
@@ -151,11 +212,11 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     _check_nodes(late, nodes, there, planned, resources)
     if losses.expected:
         resources.store.runs.update(run_id, phase=_phase(losses.expected, losses, nodes))
-    allowed = servers_seconds(sum(map(len, places.values())))
-    if max(seconds.values(), default=0.0) > allowed:
+    if max(seconds.values(), default=0.0) > watched.allowed_seconds:
         raise ServersNotReady(
-            f"no server after {allowed} s on {listed(sorted(missing), most=_NAMED)}"
-            + "".join(f"; {line}" for line in complaints)
+            f"no server after {watched.allowed_seconds} s on"
+            f" {listed(sorted(watched.missing), most=_NAMED)}"
+            + "".join(f"; {line}" for line in watched.complaints)
         )
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
 
