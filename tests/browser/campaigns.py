@@ -54,14 +54,14 @@ def run_of_step(
         nodes: number of nodes of both arms together.
     """
     chance = random.Random(SEED + number)
-    found = measured_run(
+    measured = measured_run(
         {**plan, "seed": number},
         run_id=f"{campaign_id}-{number:02d}",
         nodes=nodes,
         lab_scale=0.1,
         luck={arm: math.exp(-abs(chance.gauss(0, luck))) for arm in ("treatment", "baseline")},
     )
-    results = found.results
+    results = measured.results
     assert isinstance(results, Results)
     return _on_new_nodes(results, number)
 
@@ -275,9 +275,11 @@ def pool() -> Campaign:
 @cache
 def hostile() -> Campaign:
     """The campaign with a lost step, with markup and right-to-left text in names and reasons."""
-    found = changed(few().results, with_nasty_words)
+    results = changed(few().results, with_nasty_words)
     cause = {"cause": _cause(with_nasty_words(NO_NODES))}
-    return Campaign(found.model_copy(update={"campaign": found.campaign.model_copy(update=cause)}))
+    return Campaign(
+        results.model_copy(update={"campaign": results.campaign.model_copy(update=cause)})
+    )
 
 
 CAMPAIGNS: Mapping[str, Callable[[], Campaign]] = {

@@ -37,8 +37,8 @@ def figure_contrasts(page: Opened) -> dict[str, Any]:
     "paper" the luminance of the page's background.
     """
     page.in_page(AXE_SCRIPT)
-    found: dict[str, Any] = page.in_page(_FIGURE_CONTRASTS)
-    return found
+    contrasts: dict[str, Any] = page.in_page(_FIGURE_CONTRASTS)
+    return contrasts
 
 
 def _axe(page: Opened, kinds: tuple[str, ...], options: dict[str, Any]) -> list[str]:

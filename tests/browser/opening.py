@@ -86,7 +86,7 @@ def open_file(browser: Browser, file: Path) -> Opened:
     tab.on("pageerror", lambda error: page.messages.append(f"exception: {error}"))
     tab.on("request", lambda request: page.requests.append(request.url))
     # Messages of the browser itself come without an event of the console.
-    page.devtools.on("Log.entryAdded", lambda told: page.messages.append(told["entry"]["text"]))
+    page.devtools.on("Log.entryAdded", lambda event: page.messages.append(event["entry"]["text"]))
     page.devtools.send("Log.enable")
     tab.goto(file.as_uri(), wait_until="load")
     return page

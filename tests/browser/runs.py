@@ -157,11 +157,11 @@ def _trials(
             noise = luck.setdefault((key.client, key.server), chance.lognormvariate(0, 0.02))
             noise *= chance.lognormvariate(0, 0.006) * placement.get(key.arm, 1.0)
             near = draft.placement == "cluster"
-            found = _measurement(test, near=near, noise=noise, chance=chance)
-            trial = _stored(planned.run_id, draft.measured(test, found))
+            measurement = _measurement(test, near=near, noise=noise, chance=chance)
+            trial = _stored(planned.run_id, draft.measured(test, measurement))
             trials[key] = trial if spoil is None else spoil(trial)
             if trials[key].is_measured:
-                raw[key.id] = RawValues.of(found)
+                raw[key.id] = RawValues.of(measurement)
     return trials, raw
 
 
@@ -265,7 +265,7 @@ def compared() -> Run:
         tool_image="example.test/tools:0",
         spoil=lambda trial: slowed(trial, 0.8) if trial.test == "tcp-1" else trial,
     )
-    found = build_comparison(
+    comparison = build_comparison(
         measured_run(DEMO).recorded,
         [before.recorded],
         comparison_id="compare-20261121-170000-77aa",
@@ -273,7 +273,7 @@ def compared() -> Run:
         baseline="october",
         times=RunTimes("2026-11-21T17:00:00.000Z", "2026-11-21T17:00:04.000Z"),
     )
-    return Run(found.document, found.trials, found.raw)
+    return Run(comparison.document, comparison.trials, comparison.raw)
 
 
 @cache
@@ -318,7 +318,7 @@ def troubled() -> Run:
 def nothing() -> Run:
     """A run that failed because all trials were lost."""
     # The error of a function that raised, in the form of Step Functions.
-    told = {
+    cause = {
         "errorMessage": "36 of 36 trials were lost, which is more than the plan tolerates.",
         "errorType": "TrialsLost",
         "requestId": "fdb9a045-5237-47ea-8510-1273381dff0e",
@@ -327,7 +327,7 @@ def nothing() -> Run:
     return measured_run(
         DEMO,
         spoil=lambda trial: fail(trial, "Connection refused"),
-        failure=RunFailure("TrialsLost", json.dumps(told)),
+        failure=RunFailure("TrialsLost", json.dumps(cause)),
     )
 
 

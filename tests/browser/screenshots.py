@@ -60,25 +60,25 @@ PICTURES = {
 
 def take(browser: Browser, name: str, directory: Path) -> None:
     """Write a picture of the whole page, and for print also a PDF."""
-    wanted = PICTURES[name]
+    picture = PICTURES[name]
     page = directory / f"{name}.html"
-    page.write_text(SHOWN[wanted.shown]().page(), "utf-8")
+    page.write_text(SHOWN[picture.shown]().page(), "utf-8")
     context = browser.new_context(
-        viewport={"width": wanted.width, "height": 900},
-        color_scheme="dark" if wanted.dark else "light",
-        device_scale_factor=2 if wanted.width < 600 else 1,
+        viewport={"width": picture.width, "height": 900},
+        color_scheme="dark" if picture.dark else "light",
+        device_scale_factor=2 if picture.width < 600 else 1,
         offline=True,
     )
     tab = context.new_page()
     tab.goto(page.as_uri())
-    if wanted.opened:
+    if picture.opened:
         tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-    if wanted.printed:
+    if picture.printed:
         tab.pdf(path=directory / f"{name}.pdf", format="A4", print_background=False)
         tab.emulate_media(media="print")
-    if wanted.vision != "none":
+    if picture.vision != "none":
         devtools: Any = context.new_cdp_session(tab)
-        devtools.send("Emulation.setEmulatedVisionDeficiency", {"type": wanted.vision})
+        devtools.send("Emulation.setEmulatedVisionDeficiency", {"type": picture.vision})
     tab.screenshot(path=directory / f"{name}.png", full_page=True)
     context.close()
 

@@ -27,7 +27,7 @@ def test_every_answer_and_every_swept_metric_has_a_figure(page: Opened, campaign
     assert campaign.results.answers or swept
 
 
-def test_each_draw_is_a_dot_that_tells_its_run_when_it_is_pointed_at(
+def test_each_draw_is_a_dot_that_names_its_run_when_it_is_pointed_at(
     page: Opened, campaign: Campaign
 ) -> None:
     tips = page.in_page(
@@ -38,8 +38,10 @@ def test_each_draw_is_a_dot_that_tells_its_run_when_it_is_pointed_at(
     assert [len(each) for each in tips] == [
         len(answer.draws) for answer in campaign.results.answers
     ]
-    for told, answer in zip(tips, campaign.results.answers, strict=True):
-        assert all(draw.run_id in tip for draw, tip in zip(answer.draws, told, strict=True))
+    for tips_of_draws, answer in zip(tips, campaign.results.answers, strict=True):
+        assert all(
+            draw.run_id in tip for draw, tip in zip(answer.draws, tips_of_draws, strict=True)
+        )
 
 
 def test_links_lead_to_the_runs_of_this_bucket_only(page: Opened, campaign: Campaign) -> None:
@@ -55,7 +57,7 @@ def test_links_lead_to_the_runs_of_this_bucket_only(page: Opened, campaign: Camp
     assert not elsewhere & linked
 
 
-def test_a_failure_is_told_in_words(page: Opened, campaign: Campaign) -> None:
+def test_a_failure_is_reported_in_words(page: Opened, campaign: Campaign) -> None:
     text = page.tab.locator("body").text_content() or ""
     assert "stackTrace" not in text and "errorMessage" not in text
     if campaign.results.campaign.error:

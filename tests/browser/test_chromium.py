@@ -61,18 +61,18 @@ def test_a_driver_that_lacks_a_library_gets_it_from_the_cache(
     program: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program("chromium", "exit 0")
-    made = chromium.Chromium(Path("/cache/chromium"))
+    unpacked = chromium.Chromium(Path("/cache/chromium"))
     monkeypatch.setattr(chromium, "DRIVER", Path("/bin/false"))
-    monkeypatch.setattr(chromium, "unpacked", lambda: made)
-    assert chromium.find() == made
+    monkeypatch.setattr(chromium, "unpacked", lambda: unpacked)
+    assert chromium.find() == unpacked
 
 
-def test_without_apt_the_remedy_is_told(program: Callable[[str, str], Path]) -> None:
+def test_without_apt_the_remedy_is_reported(program: Callable[[str, str], Path]) -> None:
     with pytest.raises(LabError, match="no apt-get to fetch one with: install Chromium"):
         chromium.find()
 
 
-def test_where_apt_has_none_its_index_is_renewed_and_the_remedy_told(
+def test_where_apt_has_none_its_index_is_renewed_and_the_remedy_reported(
     program: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
     program("dpkg", "echo amd64")
@@ -96,16 +96,16 @@ def test_libraries_are_fetched_but_neither_the_c_library_nor_the_desktops(
     ]
 
 
-def test_programs_are_told_where_their_libraries_and_fonts_are(tmp_path: Path) -> None:
+def test_programs_know_where_their_libraries_and_fonts_are(tmp_path: Path) -> None:
     for library in ("libnss3.so", "pulseaudio/libpulsecommon-16.1.so"):
         path = tmp_path / "usr/lib/x86_64-linux-gnu" / library
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     (tmp_path / "lib/x86_64-linux-gnu").mkdir(parents=True)
     (tmp_path / "lib/x86_64-linux-gnu/libexpat.so.1").touch()
-    found = chromium._chromium_in(tmp_path)
-    assert found.program == tmp_path / "usr/lib/chromium/chromium-headless-shell"
-    assert found.variables["LD_LIBRARY_PATH"].split(":") == [
+    browser = chromium._chromium_in(tmp_path)
+    assert browser.program == tmp_path / "usr/lib/chromium/chromium-headless-shell"
+    assert browser.variables["LD_LIBRARY_PATH"].split(":") == [
         str(tmp_path / directory)
         for directory in (
             "lib/x86_64-linux-gnu",

@@ -49,7 +49,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
         "<link rel=stylesheet href=https://example.test/style.css>",
     ],
 )
-def test_what_is_said_and_fetched_is_noticed(show: Show, body: str) -> None:
+def test_what_is_printed_and_fetched_is_noticed(show: Show, body: str) -> None:
     page = show(body)
     page.tab.wait_for_function("document.readyState === 'complete'")
     assert page.messages or len(page.requests) > 1
@@ -66,7 +66,7 @@ def test_what_is_said_and_fetched_is_noticed(show: Show, body: str) -> None:
     ],
 )
 def test_axe_core_runs_with_the_rules_that_are_asked_for(show: Show, body: str, rule: str) -> None:
-    assert rule in {found.partition(":")[0] for found in faults(show(body))}
+    assert rule in {fault.partition(":")[0] for fault in faults(show(body))}
 
 
 def test_text_that_hardly_stands_out(show: Show) -> None:
@@ -109,10 +109,10 @@ def test_text_and_shapes_of_figures_that_hardly_stand_out(show: Show) -> None:
         "<svg aria-label=f width=99 height=99><rect width=99 height=99 fill='#222'/>"
         "<text x=9 y=50 fill='#333'>dark</text><path d='M0 0h9v9z' style='fill:var(--arm-0)'/>"
     )
-    found = figure_contrasts(page)
-    assert found["text"]["dark in f"] == pytest.approx(1.26, abs=0.02)
-    assert found["shapes"]["--arm-0"] == pytest.approx(1.16, abs=0.02)
-    assert found["paper"] == pytest.approx(1)
+    contrasts = figure_contrasts(page)
+    assert contrasts["text"]["dark in f"] == pytest.approx(1.26, abs=0.02)
+    assert contrasts["shapes"]["--arm-0"] == pytest.approx(1.16, abs=0.02)
+    assert contrasts["paper"] == pytest.approx(1)
 
 
 def test_figures_are_listed_with_their_names_and_kinds(show: Show) -> None:

@@ -46,7 +46,7 @@ VISIONS = ("none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia")
 # -- by itself
 
 
-def test_nothing_is_said_on_the_console_and_nothing_is_fetched(page: Opened) -> None:
+def test_nothing_is_printed_on_the_console_and_nothing_is_fetched(page: Opened) -> None:
     assert page.messages == []
     assert [each for each in page.requests if not each.startswith("data:")] == [page.file.as_uri()]
 
@@ -106,22 +106,24 @@ def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened, run: Run) 
         "() => [...document.querySelectorAll('a')].map(each => each.getAttribute('href'))"
     )
     keys = [trial.raw_key for trial in run.trials if trial.raw_key is not None]
-    kept = (
+    stored = (
         {f"../../{quote(key)}" for key in keys}
         if isinstance(run.results, Comparison)
         else {f"raw/{quote(key.rpartition('/')[2])}" for key in keys}
     )
-    others = {link for link in links if not link.startswith("#")} - kept
+    others = {link for link in links if not link.startswith("#")} - stored
     files = {"results.json", "trials.csv", "plan.json", "schedule.json", "analysis.json"}
     assert {link for link in others if not link.startswith("https://")} <= files
     if run.raw:
-        assert kept & set(links), "raw outputs are linked to"
+        assert stored & set(links), "raw outputs are linked to"
 
 
 # -- everything is there
 
 
-def test_a_failure_is_told_in_words_and_not_as_functions_report_it(page: Opened, run: Run) -> None:
+def test_a_failure_is_reported_in_words_and_not_as_functions_report_it(
+    page: Opened, run: Run
+) -> None:
     text = page.tab.locator("body").text_content() or ""
     assert "stackTrace" not in text and "errorMessage" not in text
     failed = run.results.run.error
@@ -145,7 +147,7 @@ def test_every_figure_is_drawn_and_named(page: Opened) -> None:
 def test_every_test_has_its_figures(page: Opened, run: Run) -> None:
     figures = page.in_page(FIGURES)
     drawn = {(figure["kind"], test) for figure in figures for test in named_in(figure["name"], run)}
-    assert wanted_figures(run) - drawn == set()
+    assert expected_figures(run) - drawn == set()
 
 
 def named_in(figure: str, run: Run) -> set[str]:
@@ -154,20 +156,20 @@ def named_in(figure: str, run: Run) -> set[str]:
     return {name for name in names if figure.startswith(name)}
 
 
-def wanted_figures(run: Run) -> set[tuple[str, str]]:
+def expected_figures(run: Run) -> set[tuple[str, str]]:
     """The kinds of figures that each test must have, derived from its measurements."""
-    wanted = set()
+    expected = set()
     for trial in run.trials:
         if trial.is_measured and not trial.warm_up:
-            wanted.add(("trials", trial.test))
-            wanted.add(("ecdf" if trial.samples else "series", trial.test))
+            expected.add(("trials", trial.test))
+            expected.add(("ecdf" if trial.samples else "series", trial.test))
     pairs = {(trial.arm, trial.nodes) for trial in run.trials}
     if len(pairs) > len(run.results.arms):
-        wanted |= {("matrix", test) for _, test in wanted}
-    wanted |= {
+        expected |= {("matrix", test) for _, test in expected}
+    expected |= {
         ("interval", verdict.test) for verdict in run.results.verdicts if verdict.shown_interval
     }
-    return wanted
+    return expected
 
 
 # -- on any screen
@@ -184,10 +186,10 @@ def test_the_page_never_scrolls_sideways(page: Opened, pixels: int) -> None:
 def test_text_in_figures_is_large_enough_to_read_on_a_phone(page: Opened) -> None:
     page.resize(NARROW)
     page.unfold()
-    found = page.in_page(SMALL_TEXT, SMALLEST_TEXT)
-    assert found["small"] == []
+    measured = page.in_page(SMALL_TEXT, SMALLEST_TEXT)
+    assert measured["small"] == []
     drawn = page.tab.locator("figure").count()
-    assert found["texts"] >= drawn, "figures have text that is text"
+    assert measured["texts"] >= drawn, "figures have text that is text"
 
 
 def test_no_label_of_a_figure_lies_on_another(page: Opened) -> None:
@@ -207,10 +209,10 @@ def test_text_and_what_figures_are_made_of_stand_out(page: Opened, scheme: Any) 
     page.show_as("screen", scheme)
     page.unfold()
     assert faint_text(page) == []
-    found = figure_contrasts(page)
-    assert {what: c for what, c in found["text"].items() if c < TEXT_CONTRAST} == {}
-    assert {what: c for what, c in found["shapes"].items() if c < SHAPE_CONTRAST} == {}
-    assert (found["paper"] < 0.2) == (scheme == "dark"), "the paper is dark in dark mode alone"
+    contrasts = figure_contrasts(page)
+    assert {what: c for what, c in contrasts["text"].items() if c < TEXT_CONTRAST} == {}
+    assert {what: c for what, c in contrasts["shapes"].items() if c < SHAPE_CONTRAST} == {}
+    assert (contrasts["paper"] < 0.2) == (scheme == "dark"), "the paper is dark in dark mode alone"
 
 
 def test_the_colours_of_arms_are_others_in_dark_mode(page: Opened) -> None:
@@ -278,9 +280,9 @@ def test_on_paper_nothing_is_cut_off_and_text_is_black_on_white(page: Opened) ->
     assert page.in_page("() => document.documentElement.scrollWidth") <= PAPER
     assert page.in_page(OUT_OF_SIGHT) == []
     assert faint_text(page) == []
-    found = figure_contrasts(page)
-    assert found["paper"] > 0.9
-    assert {what: c for what, c in found["text"].items() if c < TEXT_CONTRAST} == {}
+    contrasts = figure_contrasts(page)
+    assert contrasts["paper"] > 0.9
+    assert {what: c for what, c in contrasts["text"].items() if c < TEXT_CONTRAST} == {}
 
 
 def test_on_paper_all_is_unfolded_but_the_data_that_figures_show(page: Opened) -> None:
@@ -295,12 +297,12 @@ def test_on_paper_all_is_unfolded_but_the_data_that_figures_show(page: Opened) -
 
 
 def test_everything_that_can_be_used_is_reached_by_tab_and_shows_it(page: Opened) -> None:
-    wanted = page.in_page(
+    expected = page.in_page(
         """() => { const found = [...document.querySelectorAll('a[href], summary, [tabindex]')]
             .filter(each => each.checkVisibility());
             found.forEach((each, n) => each.dataset.stop = n); return found.length }"""
     )
-    stops = min(wanted, 60)
+    stops = min(expected, 60)
     reached = []
     for _ in range(stops):
         page.tab.keyboard.press("Tab")

@@ -47,11 +47,11 @@ def opened(
 
 
 def first_of_each_kind(page: Opened) -> list[Locator]:
-    found = {}
+    by_kind = {}
     for figure in page.tab.locator("figure").all():
-        found.setdefault(figure.get_attribute("data-figure"), figure)
-    assert found
-    return [*found.values()]
+        by_kind.setdefault(figure.get_attribute("data-figure"), figure)
+    assert by_kind
+    return [*by_kind.values()]
 
 
 def saved(page: Opened, figure: Locator, kind: str) -> Path:
@@ -77,8 +77,8 @@ def test_a_saved_svg_stands_alone_and_is_light(
         file = saved(opened, figure, "SVG")
         root = ET.fromstring(file.read_text("utf-8"))
         text = " ".join(" ".join(root.itertext()).split())
-        for said in figure.locator(".legend li").all_text_contents():
-            assert " ".join(said.split()) in text
+        for label in figure.locator(".legend li").all_text_contents():
+            assert " ".join(label.split()) in text
         assert opened.tab.title() in text
         assert ("Lab run" in text) == (opened.tab.locator(".lab").count() > 0)
         written = file.read_text("utf-8")
@@ -126,10 +126,10 @@ def test_a_saved_csv_has_the_values_of_the_results(subject: Run | Campaign, open
         assert {row.get("lab_scale") for row in rows} == {scale and str(scale)}
 
 
-def same(rows: Rows, wanted: list[tuple[object, ...]], *names: str) -> None:
+def same(rows: Rows, expected: list[tuple[object, ...]], *names: str) -> None:
     """Check that the rows have these values in any order, numbers to the last digit."""
     read = [tuple(row[name] for name in names) for row in rows]
-    assert sorted(map(numbered, read)) == sorted(map(numbered, wanted))
+    assert sorted(map(numbered, read)) == sorted(map(numbered, expected))
 
 
 def numbered(values: tuple[object, ...]) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def number(value: object) -> object:
 
 def check_trials(run: Run, rows: Rows) -> None:
     test = run.results.plan["tests"][0]["name"]
-    wanted = [
+    expected = [
         (
             t.block,
             t.arm,
@@ -161,28 +161,28 @@ def check_trials(run: Run, rows: Rows) -> None:
         if t.test == test and not t.warm_up
     ]
     names = ("block", "arm", "client", "server", "status", "reason", "throughput_bits_per_second")
-    same(rows, wanted, *names)
+    same(rows, expected, *names)
 
 
 def check_interval(run: Run, rows: Rows) -> None:
     verdict = next(each for each in run.results.verdicts if each.test == rows[0]["test"])
-    wanted = (verdict.arm, verdict.ratio, *(verdict.ci95 or ()), *(verdict.ci_simultaneous or ()))
+    expected = (verdict.arm, verdict.ratio, *(verdict.ci95 or ()), *(verdict.ci_simultaneous or ()))
     adjusted = ("ci_simultaneous_low", "ci_simultaneous_high") if verdict.ci_simultaneous else ()
-    same(rows, [wanted], "arm", "ratio", "ci95_low", "ci95_high", *adjusted)
+    same(rows, [expected], "arm", "ratio", "ci95_low", "ci95_high", *adjusted)
 
 
 def check_series(run: Run, rows: Rows) -> None:
     """The trials that the figure draws, whole."""
     test = run.results.plan["tests"][0]["name"]
     drawn = {(row["block"], row["client"], row["server"]) for row in rows}
-    wanted = [
+    expected = [
         (t.block, t.client_name, each.start_seconds, each.bits_per_second, each.retransmits)
         for t in run.trials
         if t.test == test and (str(t.block), t.client_name, t.server_name) in drawn
         for each in (run.raw[t.key.id].series if t.key.id in run.raw else ())
     ]
-    assert wanted
-    same(rows, wanted, "block", "client", "start_seconds", "rate_bits_per_second", "retransmits")
+    assert expected
+    same(rows, expected, "block", "client", "start_seconds", "rate_bits_per_second", "retransmits")
 
 
 def check_ecdf(run: Run, rows: Rows) -> None:
@@ -213,32 +213,32 @@ def check_matrix(run: Run, rows: Rows) -> None:
             key = trial.arm, trial.client_name, trial.server_name
             by_pair[key].append(trial.values["throughput"])
     arm = rows[0]["arm"]
-    wanted = [(*key, statistics.median(v)) for key, v in by_pair.items() if key[0] == arm]
-    same(rows, wanted, "arm", "client", "server", "throughput_median_bits_per_second")
+    expected = [(*key, statistics.median(v)) for key, v in by_pair.items() if key[0] == arm]
+    same(rows, expected, "arm", "client", "server", "throughput_median_bits_per_second")
 
 
 def check_draws(campaign: Campaign, rows: Rows) -> None:
     answer = campaign.results.answers[0]
     medians = [f"{side}_median_bits_per_second" for side in ("arm", "baseline")]
-    wanted: list[tuple[object, ...]] = [
+    expected: list[tuple[object, ...]] = [
         ("draw", draw.run_id, draw.ratio, *(draw.ci95 or (None, None)), draw.arm_median)
         for draw in answer.draws
     ]
     for interval in (answer.ci95, answer.ci_simultaneous):
-        wanted.append(("average", None, answer.ratio, *(interval or (None, None)), None))
-    wanted.append(("next deployment", None, None, *(answer.prediction95 or (None, None)), None))
-    same(rows, wanted, "what", "run_id", "ratio", "low", "high", medians[0])
+        expected.append(("average", None, answer.ratio, *(interval or (None, None)), None))
+    expected.append(("next deployment", None, None, *(answer.prediction95 or (None, None)), None))
+    same(rows, expected, "what", "run_id", "ratio", "low", "high", medians[0])
 
 
 def check_sweep(campaign: Campaign, rows: Rows) -> None:
     first = campaign.results.sweep[0]
-    wanted = [
+    expected = [
         (cell.value, cell.arm, cell.mean, cell.ratio, cell.verdict)
         for cell in campaign.results.sweep
         if (cell.test, cell.metric) == (first.test, first.metric)
     ]
     mean = f"{first.metric}_mean_bits_per_second"
-    same(rows, wanted, "nodes", "arm", mean, "ratio", "verdict")
+    same(rows, expected, "nodes", "arm", mean, "ratio", "verdict")
 
 
 CHECKS: dict[str, Callable[..., None]] = {

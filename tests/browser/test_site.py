@@ -40,18 +40,18 @@ def tab(browser: Browser) -> Iterator[Page]:
 
 
 def test_the_search_finds_an_error_by_its_name(tab: Page, address: str) -> None:
-    said: list[str] = []
-    asked: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("request", lambda request: asked.append(request.url))
+    messages: list[str] = []
+    requested: list[str] = []
+    tab.on("console", lambda message: messages.append(message.text))
+    tab.on("pageerror", lambda error: messages.append(str(error)))
+    tab.on("request", lambda request: requested.append(request.url))
     tab.goto(f"{address}index.html")
     tab.click("input[name=query]")
     tab.keyboard.type("NodesUnavailable")
     tab.locator(".md-search-result__item h2", has_text="NodesUnavailable").first.click()
     tab.wait_for_url("**/troubleshooting.html*")
-    assert said == []
-    assert {url for url in asked if not url.startswith(address)} == set()
+    assert messages == []
+    assert {url for url in requested if not url.startswith(address)} == set()
 
 
 @pytest.mark.parametrize("name", ["index", "plan", "reading-a-verdict", "security", "architecture"])
@@ -62,14 +62,14 @@ def test_a_page_fits_a_phone_and_only_its_tables_scroll(tab: Page, address: str,
 
 
 def test_a_sample_page_opens_from_its_link(tab: Page, address: str) -> None:
-    said: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
+    messages: list[str] = []
+    tab.on("console", lambda message: messages.append(message.text))
     tab.goto(f"{address}samples.html")
     tab.locator("article a[href='samples/run.html']").click()
     tab.wait_for_url("**/samples/run.html")
     assert tab.locator("figure .save").count() > 2
     assert tab.locator(".lab").is_visible()
-    assert said == []
+    assert messages == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

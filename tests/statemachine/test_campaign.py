@@ -109,10 +109,10 @@ def machine():
             {**arns, "Partition": "aws", "StateMachineArn": runs["stateMachineArn"]}, CAMPAIGN
         )
         retry_once(filled)
-        made = states.create_state_machine(
+        created = states.create_state_machine(
             name="campaign", definition=json.dumps(filled), roleArn=role
         )
-        yield {"campaign": made["stateMachineArn"], "runs": runs["stateMachineArn"]}
+        yield {"campaign": created["stateMachineArn"], "runs": runs["stateMachineArn"]}
 
 
 @pytest.fixture
@@ -140,19 +140,19 @@ def run(machine, functions, states):
             input=json.dumps({} if raw is None else raw),
         )["executionArn"]
         deadline = time.monotonic() + HUNG_SECONDS
-        while (found := states.describe_execution(executionArn=arn))["status"] == "RUNNING":
+        while (execution := states.describe_execution(executionArn=arn))["status"] == "RUNNING":
             assert time.monotonic() < deadline, f"still running: {functions.names}"
             time.sleep(0.05)
-        return found
+        return execution
 
     return execute
 
 
 def runs_of(states, machine, functions):
     """The runs of this test's campaign, in order: their ids and inputs."""
-    found = states.list_executions(stateMachineArn=machine["runs"])["executions"]
+    executions = states.list_executions(stateMachineArn=machine["runs"])["executions"]
     mine = sorted(
-        (each for each in found if each["name"] in functions.runs), key=lambda e: e["name"]
+        (each for each in executions if each["name"] in functions.runs), key=lambda e: e["name"]
     )
     return [
         (
@@ -207,8 +207,8 @@ def test_a_sweep_waits_until_each_value_is_made_and_runs_with_it(run, functions,
     assert run({"sweep": {"vpc_cni": ["v1", "v2"]}})["status"] == "SUCCEEDED"
     assert functions.names == [*START, "Change", *STEP, *STEP, *ENDING]
     assert runs_of(states, machine, functions) == [(first, {"seed": 1})]
-    told = functions.events("Judge")[2]["state"]["step"]
-    assert (told["run_id"], told["failure"]["Error"]) == (second, "ChangeFailed")
+    step = functions.events("Judge")[2]["state"]["step"]
+    assert (step["run_id"], step["failure"]["Error"]) == (second, "ChangeFailed")
 
 
 def test_a_pause_before_a_draw_is_waited_for_and_the_draw_is_made(run, functions, states, machine):
@@ -279,8 +279,8 @@ def test_a_run_that_fails_is_told_to_the_judge_and_the_campaign_goes_on(run, fun
     assert functions.names == [*START, *STEP, *STEP, *ENDING]
     first, second, third = functions.events("Judge")
     assert "step" not in first["state"]
-    told = second["state"]["step"]["failure"]
-    assert "TrialsLost" in json.dumps(told)
+    failure = second["state"]["step"]["failure"]
+    assert "TrialsLost" in json.dumps(failure)
     assert "failure" not in third["state"]["step"], "the next step has no failure of its own"
 
 
@@ -290,8 +290,8 @@ def test_a_change_that_fails_loses_its_step_and_starts_no_run(run, functions, st
         {"ready": True, "wait_seconds": 0},
     ]
     assert run()["status"] == "SUCCEEDED"
-    told = functions.events("Judge")[1]["state"]["step"]["failure"]
-    assert told["Error"] == "NodesUnavailable"
+    failure = functions.events("Judge")[1]["state"]["step"]["failure"]
+    assert failure["Error"] == "NodesUnavailable"
     assert [run_id for run_id, _ in runs_of(states, machine, functions)] == functions.runs[1:]
 
 

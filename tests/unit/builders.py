@@ -31,7 +31,7 @@ C5_LARGE = network(0.75e9, 10e9)
 
 def node(name: str, **facts: Any) -> Node:
     """A node with all facts that guards use."""
-    told = {
+    usual = {
         "instance_id": "i-1",
         "instance_type": "c5.large",
         "zone": "us-east-1a",
@@ -41,7 +41,7 @@ def node(name: str, **facts: Any) -> Node:
         "capacity_type": "on-demand",
         "ec2_placement": InstancePlacement(tenancy="default"),
     }
-    return Node(name=name, **{**told, **facts})
+    return Node(name=name, **{**usual, **facts})
 
 
 def arm(name: str, nodes: Iterable[str | Node] = (), **more: Any) -> Arm:
@@ -58,8 +58,8 @@ def arm(name: str, nodes: Iterable[str | Node] = (), **more: Any) -> Arm:
         "network": C5_LARGE,
         "network_scale": None,
     }
-    found = tuple(each if isinstance(each, Node) else node(each) for each in nodes)
-    return Arm(name=name, nodes=found, **{**fields, **more})
+    all_nodes = tuple(each if isinstance(each, Node) else node(each) for each in nodes)
+    return Arm(name=name, nodes=all_nodes, **{**fields, **more})
 
 
 def plan(**changes: Any) -> Plan:

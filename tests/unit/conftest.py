@@ -67,13 +67,13 @@ class Ec2:
         self.instances[f"i-{node}"]["State"] = {"Name": "terminated"}
 
     def describe_instances(self, *, Filters):
-        (asked,) = Filters
-        found = [self.instances[one] for one in asked["Values"] if one in self.instances]
-        return {"Reservations": [{"Instances": found}]}
+        (only,) = Filters
+        instances = [self.instances[one] for one in only["Values"] if one in self.instances]
+        return {"Reservations": [{"Instances": instances}]}
 
     def describe_placement_groups(self, *, GroupNames):
-        told = [{"GroupName": one, "Strategy": self.strategies[one]} for one in GroupNames]
-        return {"PlacementGroups": told}
+        groups = [{"GroupName": one, "Strategy": self.strategies[one]} for one in GroupNames]
+        return {"PlacementGroups": groups}
 
     def describe_instance_topology(self, *, InstanceIds):
         return {"Instances": []}
@@ -89,14 +89,14 @@ class AutoScaling:
     def note(self, group, status, message, *, minutes_ago=0):
         """Note the end of a launch of an Auto Scaling group."""
         began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=minutes_ago)
-        found = {"StatusCode": status, "StatusMessage": message, "StartTime": began}
-        self.activities.insert(0, {"AutoScalingGroupName": group, "Cause": "growth", **found})
+        activity = {"StatusCode": status, "StatusMessage": message, "StartTime": began}
+        self.activities.insert(0, {"AutoScalingGroupName": group, "Cause": "growth", **activity})
 
     def describe_scaling_activities(self, *, AutoScalingGroupName):
         if self.fails is not None:
             raise self.fails
-        asked = AutoScalingGroupName
-        return {"Activities": [a for a in self.activities if a["AutoScalingGroupName"] == asked]}
+        group = AutoScalingGroupName
+        return {"Activities": [a for a in self.activities if a["AutoScalingGroupName"] == group]}
 
 
 @pytest.fixture
@@ -141,8 +141,8 @@ def shared_store(aws, s3):
 def table():
     """The table that the template describes, as DynamoDB wants it."""
     template = load(ROOT / "templates" / "results.yaml")["Resources"]["KeptTable"]["Properties"]
-    wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
-    return {key: template[key] for key in wanted}
+    fields = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+    return {key: template[key] for key in fields}
 
 
 @pytest.fixture
@@ -151,10 +151,10 @@ def store(shared_store, table, dynamodb, s3):
     dynamodb.create_table(TableName=SETTINGS.table_name, **table)
     yield shared_store
     dynamodb.delete_table(TableName=SETTINGS.table_name)
-    found = s3.list_objects_v2(Bucket=SETTINGS.bucket_name).get("Contents", [])
-    if found:
-        wanted = {"Objects": [{"Key": entry["Key"]} for entry in found]}
-        s3.delete_objects(Bucket=SETTINGS.bucket_name, Delete=wanted)
+    contents = s3.list_objects_v2(Bucket=SETTINGS.bucket_name).get("Contents", [])
+    if contents:
+        keys = {"Objects": [{"Key": entry["Key"]} for entry in contents]}
+        s3.delete_objects(Bucket=SETTINGS.bucket_name, Delete=keys)
 
 
 @pytest.fixture

@@ -160,8 +160,8 @@ class GitHub(HTTPServer):
 class _Answers(BaseHTTPRequestHandler):
     def do_POST(self):
         assert self.headers["Authorization"] == "Bearer secret"
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        body = json.dumps(self.server.answer(asked["query"], asked["variables"])).encode()
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.dumps(self.server.answer(request["query"], request["variables"])).encode()
         self.send_response(200)
         self.end_headers()
         self.wfile.write(body)
@@ -184,7 +184,7 @@ def comment(github, tmp_path):
 
     def run(summary, **environment):
         (tmp_path / "summary.md").write_bytes(summary.encode() if summary else b"\xff")
-        told = {
+        usual = {
             "TOKEN": "secret",
             "NUMBER": "7",
             "GITHUB_REPOSITORY": "owner/name",
@@ -198,7 +198,7 @@ def comment(github, tmp_path):
         }
         return subprocess.run(
             [sys.executable, SCRIPTS / "pull_request_comment.py"],
-            env={**told, **environment},
+            env={**usual, **environment},
             capture_output=True,
             text=True,
             check=False,

@@ -85,7 +85,7 @@ def test_what_grows_with_the_pairs_is_flat() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "problem"),
     [
         (("transitions",), 20_000, "transitions per pair"),
         (("requests", "list nodes"), 1000, "API requests per pair"),
@@ -105,14 +105,14 @@ def test_what_grows_with_the_pairs_is_flat() -> None:
         (("run_seconds",), 50.0, "minutes estimated"),
     ],
 )
-def test_each_point_fails_by_itself(path: tuple[str | int, ...], value: Any, said: str) -> None:
+def test_each_point_fails_by_itself(path: tuple[str | int, ...], value: Any, problem: str) -> None:
     largest = deepcopy(size(1002))
     at = largest
     for step in path[:-1]:
         at = at[step]
     at[path[-1]] = value
-    found = failures(size(60), largest)
-    assert any(said in each for each in found), found
+    problems = failures(size(60), largest)
+    assert any(problem in each for each in problems), problems
 
 
 def test_less_for_each_pair_of_a_larger_run_passes() -> None:
@@ -131,16 +131,16 @@ def test_a_collection_lasts_from_the_end_of_its_last_test_to_the_end_of_its_last
         return {"function": step, "ended_at": ended_at, "seconds": 5.0, "processor_seconds": 1.0}
 
     name = "rackrate-CollectFunction-1"
-    found = scale_figures.collections_of(
+    collections = scale_figures.collections_of(
         [trial(1, 10), trial(1, 12), trial(2, 30)],
         [call(name, 8.0), call(name, 14.0), call(name, 17.0), call(name, 34.0)],
         {name: (300.0, 1769 * 2**20 // 2)},
     )
-    assert [(each["round"], each["trials"], each["seconds"]) for each in found] == [
+    assert [(each["round"], each["trials"], each["seconds"]) for each in collections] == [
         (1, 2, pytest.approx(5.0)),
         (2, 1, pytest.approx(4.0)),
     ]
-    assert [each["on_lambda"] for each in found] == pytest.approx([6.0, 5.0])
+    assert [each["on_lambda"] for each in collections] == pytest.approx([6.0, 5.0])
 
 
 def test_a_size_without_pairs_is_impossible() -> None:
@@ -155,20 +155,20 @@ def test_a_call_takes_longer_on_a_share_of_a_processor() -> None:
 
 
 def test_requests_are_counted_by_kind() -> None:
-    def asked(verb: str, **of: str) -> dict[str, Any]:
+    def request(verb: str, **of: str) -> dict[str, Any]:
         return {"verb": verb, "objectRef": of}
 
     assert scale_figures.requests_of(
         [
-            asked("get", resource="pods", subresource="log"),
-            asked("get", resource="pods"),
-            asked("get", resource="pods", subresource="log"),
+            request("get", resource="pods", subresource="log"),
+            request("get", resource="pods"),
+            request("get", resource="pods", subresource="log"),
         ]
     ) == {"get pods": 1, "get pods/log": 2}
 
 
 def test_only_the_deletions_of_client_pods_count_as_a_rounds() -> None:
-    def asked(verb: str, labels: str, second: int) -> Any:
+    def request(verb: str, labels: str, second: int) -> Any:
         return {
             "verb": verb,
             "requestURI": f"/api/v1/namespaces/rackrate/pods?labelSelector={labels}",
@@ -178,8 +178,8 @@ def test_only_the_deletions_of_client_pods_count_as_a_rounds() -> None:
 
     run = "rackrate.dev%2Frun%3Dscale"
     clients = f"{run}%2Crackrate.dev%2Frole%3Dclient%2Crackrate.dev%2Fround%3D1"
-    requests = [asked("deletecollection", clients, seconds) for seconds in (1, 3, 2)]
-    others = [asked("deletecollection", run, 8), asked("watch", clients, 9)]
+    requests = [request("deletecollection", clients, seconds) for seconds in (1, 3, 2)]
+    others = [request("deletecollection", run, 8), request("watch", clients, 9)]
     assert scale_figures.deletion_of([*requests, *others]) == pytest.approx(3.5)
     assert scale_figures.deletion_of(others) == 0
 

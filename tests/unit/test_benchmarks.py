@@ -58,7 +58,7 @@ def test_a_difference_in_steadiness_between_identical_arms_is_wrong_too() -> Non
     assert is_wrong(AA, results(unsteady))
 
 
-def test_identical_arms_may_be_told_alike_or_be_inconclusive() -> None:
+def test_identical_arms_may_be_judged_alike_or_be_inconclusive() -> None:
     steady = verdict("no meaningful difference", steadiness={"verdict": "inconclusive"})
     assert not is_wrong(AA, results(steady, UNSURE_RTT))
 
@@ -68,7 +68,7 @@ def test_caps_that_differ_are_missed_by_every_word_but_better(word: str) -> None
     assert is_wrong(AB, results(verdict(word), verdict("better", "tcp-8")))
 
 
-def test_caps_that_differ_are_found_by_the_single_flow_whatever_else_is_said() -> None:
+def test_caps_that_differ_are_found_by_the_single_flow_whatever_else_is_reported() -> None:
     assert not is_wrong(AB, results(UNSURE_RTT, verdict("better")))
 
 
@@ -95,11 +95,11 @@ def test_no_runs_prove_nothing() -> None:
     assert not criterion(AA, [])[0]
 
 
-def test_a_row_tells_seed_ratio_interval_and_word_of_every_verdict() -> None:
-    found = rows(
+def test_a_row_reports_seed_ratio_interval_and_word_of_every_verdict() -> None:
+    written = rows(
         7, results(verdict("better", steadiness={"verdict": "worse"}), UNSURE_RTT), wrong=True
     )
-    assert found == [
+    assert written == [
         "     7  tcp-1 throughput   1.100    1.060 to 1.140  better; steadiness: worse",
         "     7  rtt rtt                -                 -  inconclusive  <- wrong",
     ]
@@ -222,13 +222,13 @@ def test_what_can_be_is_handed_on() -> None:
 
 def read_all(records: Records, prefix: str, **request: Any) -> list[dict[str, Any]]:
     """All items of the run whose sort keys begin with `prefix`, read as a paginator does."""
-    found: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     values = {":pk": {"S": "run#deciding"}, ":prefix": {"S": prefix}}
     while True:
         answer = records.query(ExpressionAttributeValues=values, **request)
-        found += answer["Items"]
+        items += answer["Items"]
         if "LastEvaluatedKey" not in answer:
-            return found
+            return items
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
@@ -253,18 +253,18 @@ def test_pages_hold_every_item_once_and_no_more_than_was_asked_for(
     measured_run: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deciding, "PAGE_BYTES", 3000)
-    found = read_all(
+    items = read_all(
         measured_run,
         "trial#0001#",
         ProjectionExpression="#sk, #value",
         ExpressionAttributeNames={"#sk": "sk", "#value": "value"},
     )
     partition = measured_run.items["run#deciding"]
-    assert [item["sk"]["S"] for item in found] == sorted(
+    assert [item["sk"]["S"] for item in items] == sorted(
         sk for sk in partition if sk.startswith("trial#0001#")
     )
     assert all(
-        item == {n: partition[item["sk"]["S"]][n] for n in ("sk", "value")} for item in found
+        item == {n: partition[item["sk"]["S"]][n] for n in ("sk", "value")} for item in items
     )
 
 

@@ -23,7 +23,9 @@ def test_nothing_lost_left_or_wrong_passes() -> None:
 @pytest.mark.parametrize(
     "bad", [{"lost": 2}, {"left": ("pod one",)}, {"wrong": ("exit code 1",)}], ids=str
 )
-def test_one_fault_that_lost_left_or_told_something_else_fails_all(bad: dict[str, object]) -> None:
+def test_one_fault_that_lost_left_or_reported_something_else_fails_all(
+    bad: dict[str, object],
+) -> None:
     assert not passed([GOOD, dataclasses.replace(GOOD, **bad)])  # type: ignore[arg-type]
 
 

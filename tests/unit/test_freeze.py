@@ -27,7 +27,7 @@ if child:
 """
 
 
-def test_a_command_and_its_children_stand_still_and_its_exit_code_is_told(tmp_path):
+def test_a_command_and_its_children_stand_still_and_its_exit_code_is_reported(tmp_path):
     command = [sys.executable, "-c", LOOKS, str(tmp_path)]
     if os.geteuid() != 0:
         # `make test-unit` needs no root, and only root can make a control group.
@@ -42,7 +42,9 @@ def test_a_command_and_its_children_stand_still_and_its_exit_code_is_told(tmp_pa
     assert not [group for tree in freeze.TREES for group in tree.glob(f"*frozen-{os.getpid()}")]
 
 
-def test_where_no_group_can_be_made_it_is_said_and_nothing_is_run(tmp_path, monkeypatch, capsys):
+def test_where_no_group_can_be_made_it_is_reported_and_nothing_is_run(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(freeze, "TREES", (tmp_path / "none",))
     monkeypatch.setattr(sys, "argv", ["freeze", "touch", str(tmp_path / "ran")])
     assert freeze.main() == 2

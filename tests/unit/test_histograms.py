@@ -44,10 +44,10 @@ def written(values, digits=3, lowest=1):
 
 def number(value):
     """A number in ZigZag LEB128."""
-    rest, found = value * 2 if value >= 0 else -value * 2 - 1, b""
+    rest, encoded = value * 2 if value >= 0 else -value * 2 - 1, b""
     while rest > 127:
-        rest, found = rest >> 7, found + bytes([rest & 127 | 128])
-    return found + bytes([rest])
+        rest, encoded = rest >> 7, encoded + bytes([rest & 127 | 128])
+    return encoded + bytes([rest])
 
 
 @settings(max_examples=200)
@@ -55,10 +55,10 @@ def number(value):
 @example([1], 3, 1)
 @example([2047, 2048, 2049, 4095, 4096], 3, 1)
 def test_it_reads_each_value_as_the_highest_of_its_step(values, digits, lowest):
-    found = decoded(written(values, digits, lowest), 1.0)
-    assert list(found) == sorted(steps(value, digits, lowest)[1] for value in values)
+    histogram = decoded(written(values, digits, lowest), 1.0)
+    assert list(histogram) == sorted(steps(value, digits, lowest)[1] for value in values)
     for share in (0.01, 0.5, 0.99, 1):
-        assert found.at(share) == nearest_rank(list(found), share)
+        assert histogram.at(share) == nearest_rank(list(histogram), share)
 
 
 @settings(max_examples=100)
@@ -75,11 +75,11 @@ def test_percentiles_of_histograms_are_those_of_their_values_and_not_of_percenti
         Histogram((0.001, 0.002), (900 + each, 100 - each)) if each else Histogram((5.0,), (1000,))
         for each in range(6)
     ]
-    found = percentiles(blocks)
-    assert found == percentiles([list(block) for block in blocks])
-    assert found.samples == 6000
-    assert found.p50 == 0.001
-    assert found.p99 == 5.0
+    merged = percentiles(blocks)
+    assert merged == percentiles([list(block) for block in blocks])
+    assert merged.samples == 6000
+    assert merged.p50 == 0.001
+    assert merged.p99 == 5.0
 
 
 @settings(max_examples=300)
@@ -90,8 +90,8 @@ def test_a_damaged_one_is_refused_or_a_histogram(data):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     text = base64.b64encode(raw[: data.draw(st.integers(0, len(raw)))]).decode()
     try:
-        found = decoded(text, 1.0)
+        histogram = decoded(text, 1.0)
     except ValueError as error:
         assert str(error)
     else:
-        assert found.total > 0
+        assert histogram.total > 0

@@ -41,14 +41,14 @@ def test_any_text_becomes_one_short_line_that_can_be_stored(text, most):
     provider=TEXT,
     cpu=st.one_of(TEXT, st.integers(), st.floats().map(str)),
 )
-def test_a_node_is_read_and_stored_whatever_it_tells_of_itself(labels, info, provider, cpu):
+def test_a_node_is_read_and_stored_whatever_it_reports_of_itself(labels, info, provider, cpu):
     hostile = node("a", "ng-1", **labels)
     hostile["status"] |= {"nodeInfo": info, "capacity": {"cpu": cpu}}
     hostile["spec"]["providerID"] = provider
-    found = node_of(hostile)
-    assert len(json.dumps(found.to_json())) < 50_000
-    assert from_item(to_item({"node": found.to_json()}))["node"]["name"] == "a"
-    assert found.network_scale is None or 0 < found.network_scale <= 1
+    read = node_of(hostile)
+    assert len(json.dumps(read.to_json())) < 50_000
+    assert from_item(to_item({"node": read.to_json()}))["node"]["name"] == "a"
+    assert read.network_scale is None or 0 < read.network_scale <= 1
     is_ready(hostile)
     untolerated_taints(hostile, ())
 
@@ -113,11 +113,11 @@ FULL_NODE["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-23T12:00:0
 
 
 @given(without(FULL_NODE))
-def test_a_node_is_read_whatever_it_lacks(found):
-    node_of(found).to_json()
-    is_ready(found)
-    untolerated_taints(found, ())
-    absence("a", {"a": found})
+def test_a_node_is_read_whatever_it_lacks(node):
+    node_of(node).to_json()
+    is_ready(node)
+    untolerated_taints(node, ())
+    absence("a", {"a": node})
 
 
 FULL_STATUS = {
@@ -160,15 +160,15 @@ def test_a_pod_is_read_whatever_its_status_lacks(status, leaving):
 def test_counters_are_read_or_unreadable(at, length, text):
     changed = NET_DEV[:at] + text + NET_DEV[at + length :]
     try:
-        found = traffic(changed)
+        counters = traffic(changed)
     except Unreadable as error:
         assert len(str(error)) < 1000
         return
-    assert all(0 <= count < 10**20 for counts in found.values() for count in counts.values())
+    assert all(0 <= count < 10**20 for counts in counters.values() for count in counts.values())
 
 
 @given(TEXT, TEXT)
 def test_what_an_interface_prints_is_short(driver, queues):
     assert all(0 <= count < 10**20 for count in ena(driver).values())
-    told = interface(f"driver: {driver}\nversion: {driver}", queues, 1500)
-    assert len(json.dumps(told.to_json())) < 10_000
+    card = interface(f"driver: {driver}\nversion: {driver}", queues, 1500)
+    assert len(json.dumps(card.to_json())) < 10_000

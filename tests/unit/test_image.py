@@ -39,10 +39,10 @@ class CodeBuild:
         self.fails, self.pushes, self.never_ends = set(), True, False
         self.queued = set()
 
-    def start_build(self, **wanted):
+    def start_build(self, **build):
         id_ = f"project:{len(self.builds)}"
-        given = {v["name"]: v["value"] for v in wanted["environmentVariablesOverride"]}
-        self.builds[id_] = {**wanted, "tag": given["IMAGE_TAG"], "uri": given["REPOSITORY_URI"]}
+        given = {v["name"]: v["value"] for v in build["environmentVariablesOverride"]}
+        self.builds[id_] = {**build, "tag": given["IMAGE_TAG"], "uri": given["REPOSITORY_URI"]}
         return {"build": {"id": id_}}
 
     def batch_get_builds(self, *, ids):
@@ -132,9 +132,9 @@ def builder(ecr, source, codebuild, uri):
 def test_both_architectures_are_built_natively_and_joined_under_one_tag(
     builder, codebuild, ecr, uri
 ):
-    found = builder.image_uri(60)
+    name = builder.image_uri(60)
     tag = image.source_tag()
-    assert re.fullmatch(re.escape(f"{uri}:{tag}@sha256:") + "[0-9a-f]{64}", found)
+    assert re.fullmatch(re.escape(f"{uri}:{tag}@sha256:") + "[0-9a-f]{64}", name)
     kinds = {b["tag"]: b["environmentTypeOverride"] for b in codebuild.builds.values()}
     assert kinds == {f"{tag}-amd64": "LINUX_CONTAINER", f"{tag}-arm64": "ARM_CONTAINER"}
     for build in codebuild.builds.values():
@@ -224,9 +224,9 @@ def handler(monkeypatch, ecr, source, codebuild, uri):
     monkeypatch.setenv("BUCKET_NAME", "sources-of-image")
 
     def call(kind, seconds=900):
-        with listener() as (url, told):
+        with listener() as (url, responses):
             image.handler(request(kind, {}, ResponseURL=url), Context(seconds))
-        return only(told)
+        return only(responses)
 
     return call
 

@@ -22,27 +22,36 @@ def imported(path, package=()):
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
+@pytest.fixture(scope="module")
+def imports():
+    """The modules that each file of the functions and of the command imports."""
+    packages = {ROOT / "functions": (), ROOT / "cli": ("rackrate_cli",)}
+    return {
+        path: [*imported(path, (*package, *path.relative_to(folder).parts[:-1]))]
+        for folder, package in packages.items()
+        for path in folder.rglob("*.py")
+    }
+
+
 @pytest.mark.parametrize(
     ("folder", "package"), [("functions/rackrate", "rackrate"), ("cli", "rackrate_cli")]
 )
-def test_no_two_rooms_import_each_other(folder, package):
+def test_no_two_rooms_import_each_other(imports, folder, package):
     rooms = defaultdict(set)
-    for path in (ROOT / folder).rglob("*.py"):
-        parts = path.relative_to(ROOT / folder).parts
-        own = parts[0].removesuffix(".py")
-        for name in imported(path, (package, *parts[:-1])):
-            if name.startswith(f"{package}."):
-                rooms[own].add(name.split(".")[1])
+    for path, names in imports.items():
+        if path.is_relative_to(ROOT / folder):
+            own = path.relative_to(ROOT / folder).parts[0].removesuffix(".py")
+            rooms[own] |= {name.split(".")[1] for name in names if name.startswith(f"{package}.")}
     assert len(rooms) > 10
-    TopologicalSorter({room: imports - {room} for room, imports in rooms.items()}).prepare()
+    TopologicalSorter({room: others - {room} for room, others in rooms.items()}).prepare()
 
 
-def test_what_users_run_knows_nothing_of_the_lab():
-    for folder in ("functions", "cli"):
-        for path in (ROOT / folder).rglob("*.py"):
-            assert not [name for name in imported(path) if name.split(".")[0] == "lab"], path
-
-
-def test_the_command_knows_nothing_of_the_domain():
-    for path in (ROOT / "cli").rglob("*.py"):
-        assert not [name for name in imported(path) if name.split(".")[0] == "rackrate"], path
+@pytest.mark.parametrize(
+    ("folder", "foreign"), [("functions", "lab"), ("cli", "lab"), ("cli", "rackrate")]
+)
+def test_what_users_run_imports_neither_the_lab_nor_the_command_the_domain(
+    imports, folder, foreign
+):
+    for path, names in imports.items():
+        if path.is_relative_to(ROOT / folder):
+            assert foreign not in {name.split(".")[0] for name in names}, path

@@ -60,7 +60,7 @@ def resolve(value, values):
             return values[name]
         case _:
             return value
-    return re.sub(r"\$\{([\w.:]+)\}", lambda found: values[found[1]], text)
+    return re.sub(r"\$\{([\w.:]+)\}", lambda match: values[match[1]], text)
 
 
 def widgets_of(stack_name):
@@ -71,13 +71,13 @@ def widgets_of(stack_name):
 
 def metrics_of(widgets):
     """The widgets' metrics, with what "." stands for: the entry in the same place above."""
-    found = []
+    metrics = []
     for widget in widgets:
         above = []
         for metric in widget["properties"].get("metrics", []):
             above = [above[place] if entry == "." else entry for place, entry in enumerate(metric)]
-            found.append(above)
-    return found
+            metrics.append(above)
+    return metrics
 
 
 def queries_of(metrics):
@@ -112,11 +112,11 @@ def test_every_metric_the_functions_write_is_on_the_dashboard_and_no_other():
 
 def test_metrics_are_of_this_stack_and_this_state_machine():
     for namespace, *rest in (m for m in METRICS if isinstance(m[0], str)):
-        wanted = {
+        expected = {
             "rackrate": ["service", "house"],
             "AWS/States": ["StateMachineArn", VALUES["StateMachineArn"]],
         }.get(namespace)
-        assert rest[1:3] == wanted or namespace == "AWS/Lambda"
+        assert rest[1:3] == expected or namespace == "AWS/Lambda"
 
 
 def test_every_function_has_its_errors_durations_and_throttles_on_the_dashboard():
@@ -141,13 +141,13 @@ def test_search_expressions_are_as_short_as_cloudwatch_takes_them(stack_name):
 def test_verdicts_are_found_by_exactly_the_dimensions_they_are_written_with():
     written = [each for call in CALLS for each in call.args if isinstance(each, ast.Dict)]
     (names,) = {tuple(name.value for name in each.keys) for each in written}
-    wanted = {"service", *names}
+    expected = {"service", *names}
     for query in VERDICTS:
-        found = re.fullmatch(
+        match = re.fullmatch(
             r"""SEARCH\('\{rackrate,([\w,]+)\} service="house" MetricName=.*', '\w+', 3600\)""",
             query,
         )
-        assert set(found[1].split(",")) == wanted
+        assert set(match[1].split(",")) == expected
     assert len(VERDICTS) == 3
 
 
@@ -269,17 +269,17 @@ def in_cloudwatch(widget):
         **dict.fromkeys(VALUES["FunctionNames"], "$function"),
     }
     properties = widget["properties"]
-    found = set()
+    searches = set()
     for *metric, last in ([*each, {}] for each in metrics_of([widget])):
         options = next((each for each in metric if isinstance(each, dict)), last)
         if expression := options.get("expression"):
-            found.add(expression.replace("house", "$stack"))
+            searches.add(expression.replace("house", "$stack"))
             continue
         namespace, name, dimension, value = metric[:4]
         statistic = options.get("stat", properties.get("stat"))
         period, label = str(properties["period"]), options.get("label", "")
-        found.add((namespace, name, dimension, names[value], statistic, period, label))
-    return found
+        searches.add((namespace, name, dimension, names[value], statistic, period, label))
+    return searches
 
 
 def test_grafana_shows_the_same_panels_with_the_same_metrics():

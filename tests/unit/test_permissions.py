@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import pytest
@@ -133,9 +133,9 @@ class Ec2:
         own = "launch_template" in name or "offerings" in name
         return getattr(self._templates if own else self._ec2, name)
 
-    def describe_instance_types(self, **asked):
-        return (self._templates if "Filters" in asked else self._ec2).describe_instance_types(
-            **asked
+    def describe_instance_types(self, **request):
+        return (self._templates if "Filters" in request else self._ec2).describe_instance_types(
+            **request
         )
 
     def describe_images(self, *, Owners, Filters):
@@ -158,17 +158,12 @@ class Quotas:
         return {"Quota": {"Value": 450.0}}
 
 
-@dataclass(frozen=True)
-class Calls:
-    """The calls of AWS by function."""
-
-    actions: dict[str, set[str]]
-    objects: dict[str, set[tuple[str, str]]]  # action and key
-
-
 @pytest.fixture
 def calls(store, cluster, ec2, autoscaling, monkeypatch):
-    """The calls of each function in runs on an idle stack, with all kinds of errors."""
+    """The calls of each function in runs on an idle stack, with all kinds of errors.
+
+    By function: the actions, and the actions on objects with their keys.
+    """
     made, objects = defaultdict(set), defaultdict(set)
     running = [NOBODY]
 
@@ -178,7 +173,7 @@ def calls(store, cluster, ec2, autoscaling, monkeypatch):
     def heard(model, **_):
         note(model.service_model.service_name, model.name)
 
-    def asked_for(params, model, **_):
+    def note_call(params, model, **_):
         if "Key" in params and model.service_model.service_name == "s3":
             objects[running[-1]].add((f"s3:{model.name}", params["Key"]))
 
@@ -233,7 +228,7 @@ def calls(store, cluster, ec2, autoscaling, monkeypatch):
     listened = [store.table.client.meta.events, store.objects._s3.meta.events]
     for events in listened:
         events.register("before-call", heard)
-        events.register("before-parameter-build", asked_for)
+        events.register("before-parameter-build", note_call)
     _live_through_everything(call, store, cluster, executions)
     run = {"run_id": "woken", "execution_arn": ARN, "plan": {"tests": ["rtt"]}}
     call("wake_nodes", **run)
@@ -249,8 +244,8 @@ def calls(store, cluster, ec2, autoscaling, monkeypatch):
     _refused_without_nodes(call, cluster, node_groups, "change", campaign_id="c")
     for events in listened:
         events.unregister("before-call", heard)
-        events.unregister("before-parameter-build", asked_for)
-    return Calls(made, objects)
+        events.unregister("before-parameter-build", note_call)
+    return made, objects
 
 
 def _live_through_everything(call, store, cluster, executions):
@@ -323,8 +318,8 @@ def _live_through_everything(call, store, cluster, executions):
             for name, value in (("pk", "baseline#good"), ("sk", "baseline"), ("run_id", RUN))
         },
     )
-    asked = {"compare": {"run": "run-2", "with": "good"}}
-    call("compare", comparison_id="c", execution_arn=ARN, input=asked)
+    requested = {"compare": {"run": "run-2", "with": "good"}}
+    call("compare", comparison_id="c", execution_arn=ARN, input=requested)
     call("rest_nodes", run_id="run-0")
     call("wake_nodes", **start, plan=plan)
     call("teardown", **stopped("ABORTED"))
@@ -454,16 +449,14 @@ def allowed_objects(function, action):
     }
 
 
-def test_every_role_allows_exactly_what_its_function_calls(calls):
-    assert {name: calls.actions[name] for name in NAMES} == {name: allowed(name) for name in NAMES}
-
-
-def test_a_function_asks_for_no_object_that_its_role_may_not_have(calls):
-    assert any(calls.objects[name] for name in NAMES)
+def test_every_role_allows_exactly_what_its_function_calls_and_the_objects_that_it_asks_for(calls):
+    actions, objects = calls
+    assert {name: actions[name] for name in NAMES} == {name: allowed(name) for name in NAMES}
+    assert any(objects[name] for name in NAMES)
     refused = {
         (name, action, key)
         for name in NAMES
-        for action, key in calls.objects[name]
+        for action, key in objects[name]
         if not any(fnmatchcase(key, pattern) for pattern in allowed_objects(name, action))
     }
     assert refused == set()

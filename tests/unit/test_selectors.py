@@ -83,7 +83,7 @@ def test_each_form_of_a_condition(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("", "empty"),
         ("a=b,", "empty"),
@@ -104,10 +104,10 @@ def test_each_form_of_a_condition(text, expected):
         ("a>1>2", "'a>1>2'"),
     ],
 )
-def test_what_is_no_selector_is_quoted(text, said):
+def test_what_is_no_selector_is_quoted(text, problem):
     with pytest.raises(Unparsable) as refused:
         Selector.parse(text)
-    assert said in refused.value.problem
+    assert problem in refused.value.problem
 
 
 def test_values_of_a_label_are_those_that_every_condition_allows():
@@ -121,8 +121,8 @@ def test_values_of_a_label_are_those_that_every_condition_allows():
 
 
 def test_a_pods_affinity_has_the_selectors_conditions():
-    wanted = Selector.parse("a in (x,y),!b,c,d>1").affinity["nodeAffinity"]
-    (term,) = wanted["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    affinity = Selector.parse("a in (x,y),!b,c,d>1").affinity["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {
         "matchExpressions": [
             {"key": "a", "operator": "In", "values": ["x", "y"]},

@@ -58,10 +58,10 @@ def settings(given):
             case {"Fn::If": [name, yes, no]}:
                 return resolve(yes if condition(TEMPLATE["Conditions"][name]) else no)
             case {"Fn::Sub": str(text)}:
-                return re.sub(r"\$\{(\w+)\}", lambda found: values[found[1]], text)
+                return re.sub(r"\$\{(\w+)\}", lambda match: values[match[1]], text)
             case {"Fn::Sub": [text, more]}:
                 known = {**values, **{name: resolve(entry) for name, entry in more.items()}}
-                return re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], text)
+                return re.sub(r"\$\{(\w+)\}", lambda match: known[match[1]], text)
         return value
 
     variables = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
@@ -69,8 +69,8 @@ def settings(given):
 
 
 def test_a_stack_with_node_groups_of_its_own():
-    found = settings(CREATED)
-    assert found.arms == (
+    stack = settings(CREATED)
+    assert stack.arms == (
         StackArm(
             "treatment",
             "cluster",
@@ -80,11 +80,11 @@ def test_a_stack_with_node_groups_of_its_own():
         ),
         StackArm("baseline", "none", True, ("two",), Selector.parse("rackrate.dev/arm=baseline")),
     )
-    assert [arm.whereabouts for arm in found.arms] == [
+    assert [arm.whereabouts for arm in stack.arms] == [
         "node groups one and three",
         "node group two",
     ]
-    assert (found.node_count, found.idle_scale_to_zero) == (3, False)
+    assert (stack.node_count, stack.idle_scale_to_zero) == (3, False)
     assert settings({**CREATED, "IdleScaleToZero": "true"}).idle_scale_to_zero is True
 
 
@@ -138,10 +138,10 @@ def test_load_nodes_belong_to_no_arm():
     assert settings(CREATED).load is None
     selector = "rackrate.dev/arm=load"
     given = {"LoadNodeGroups": "four", "LoadNodeSelector": selector, "LoadNodeCount": "5"}
-    found = settings({**CREATED, **given})
-    assert found.load == StackArm("load", "none", False, ("four",), Selector.parse(selector))
-    assert found.node_sets == (*found.arms, found.load)
-    assert [found.count_of(each) for each in found.node_sets] == [3, 3, 5]
+    stack = settings({**CREATED, **given})
+    assert stack.load == StackArm("load", "none", False, ("four",), Selector.parse(selector))
+    assert stack.node_sets == (*stack.arms, stack.load)
+    assert [stack.count_of(each) for each in stack.node_sets] == [3, 3, 5]
     labelled = settings({**EXISTING, "LoadNodeSelector": f"{LABEL}=mine"})
     assert labelled.load is not None
     assert labelled.load.node_groups == ("mine",)

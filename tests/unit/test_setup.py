@@ -98,8 +98,8 @@ def installations(clone):
 def test_a_second_setup_installs_nothing(clone):
     for _ in range(2):
         setup = start(clone, ".venv-aws")
-        _, said = setup.communicate()
-        assert setup.returncode == 0, said
+        _, output = setup.communicate()
+        assert setup.returncode == 0, output
     assert installations(clone) == 1
 
 
@@ -109,8 +109,8 @@ def test_a_setup_waits_for_another_one(clone):
         setup = start(clone, ".venv-aws")
         assert "waiting for another setup" in setup.stderr.readline()
         assert installations(clone) == 0
-    _, said = setup.communicate()
-    assert setup.returncode == 0, said
+    _, output = setup.communicate()
+    assert setup.returncode == 0, output
     assert installations(clone) == 1
 
 
@@ -125,9 +125,9 @@ def test_a_changed_lock_is_installed(clone, name):
 
 def test_an_unknown_environment_is_named(clone):
     setup = start(clone, ".venv-gcp")
-    _, said = setup.communicate()
+    _, output = setup.communicate()
     assert setup.returncode == 1
-    assert "there is no environment .venv-gcp" in said
+    assert "there is no environment .venv-gcp" in output
 
 
 # -- what is installed

@@ -44,12 +44,12 @@ def test_a_trials_item_has_the_documented_keys(store, dynamodb):
 
 def test_an_object_is_sent_without_asking_first(store, monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    asked = []
+    sent = []
     own = Store(SETTINGS.table_name, SETTINGS.bucket_name)
     events = own.objects._s3.meta.events
-    events.register("before-send.s3.PutObject", lambda request, **_: asked.append(request.headers))
+    events.register("before-send.s3.PutObject", lambda request, **_: sent.append(request.headers))
     own.runs.put_text(RUN, "raw/a", "a", "text/plain")
-    (headers,) = asked
+    (headers,) = sent
     assert "Expect" not in headers
     assert store.runs.find_text(RUN, "raw/a") == b"a"
 
@@ -74,7 +74,7 @@ def test_what_was_measured_is_never_overwritten(store):
     assert store.trials.of(RUN)[KEY] == MEASURED
 
 
-def test_a_later_attempt_replaces_a_failed_one_and_tells_what_was_there(store):
+def test_a_later_attempt_replaces_a_failed_one_and_reports_what_was_there(store):
     store.trials.put(RUN, failed_trial(attempt=2))
     early = store.trials.put(RUN, failed_trial())
     assert not early.written, "an earlier attempt comes too late"
@@ -143,8 +143,8 @@ def test_states_of_many_trials_are_read_by_their_keys(store):
     for each in trials[::2]:
         store.trials.put(RUN, each)
     keys = [each.key for each in trials[10:]]
-    found = store.trials.states_of(RUN, keys)
-    assert found == {each.key: found[each.key] for each in trials[10::2]}
+    states = store.trials.states_of(RUN, keys)
+    assert states == {each.key: states[each.key] for each in trials[10::2]}
     assert store.trials.states_of(RUN, []) == {}
 
 
@@ -188,8 +188,8 @@ def test_a_verdict_comes_back_as_it_was_stored_and_again_overwrites_it(store):
 def test_a_bound_that_says_nothing_is_kept_as_far_as_the_tables_numbers_reach(store, value, stored):
     # The interval of two blocks can be extremely wide.
     store.trials.put_verdict(RUN, verdict(ci_simultaneous=(value, 1.5)))
-    (found,) = store.trials.verdicts(RUN)
-    assert found.ci_simultaneous == (stored, 1.5)
+    (stored_verdict,) = store.trials.verdicts(RUN)
+    assert stored_verdict.ci_simultaneous == (stored, 1.5)
 
 
 def test_a_run_of_which_only_a_phase_was_noted_ends_as_one_that_was_never_recorded(store):
@@ -197,9 +197,9 @@ def test_a_run_of_which_only_a_phase_was_noted_ends_as_one_that_was_never_record
     store.runs.update(RUN, phase="putting nodes to rest")
     assert store.runs.find(RUN) is None
     assert store.runs.finish(RUN, "invalid", error="InvalidPlan") == 0
-    found = store.runs.find(RUN)
-    assert (found.status, found.error, found.seconds) == ("invalid", "InvalidPlan", 0)
-    assert found.started_at == found.finished_at
+    run = store.runs.find(RUN)
+    assert (run.status, run.error, run.seconds) == ("invalid", "InvalidPlan", 0)
+    assert run.started_at == run.finished_at
 
 
 def test_a_runs_record_has_what_was_noted_of_it(store):
@@ -208,12 +208,12 @@ def test_a_runs_record_has_what_was_noted_of_it(store):
     for failed in (2, -1):
         store.runs.count_trials(RUN, measured=10, failed=failed)
     store.runs.start(RUN, "running", "2026-11-22T07:00:00.000Z", blocks=6)
-    found = store.runs.find(RUN)
-    assert (found.started_at, found.is_running) == ("2026-11-22T06:00:00.000Z", True)
-    assert (found.phase, found.block, found.blocks, found.seed) == ("block 2", 2, 6, 7)
-    assert (found.trials_measured, found.trials_failed) == (20, 1)
-    assert found.warnings == ("a", "b")
-    assert store.runs.running() == [found]
+    run = store.runs.find(RUN)
+    assert (run.started_at, run.is_running) == ("2026-11-22T06:00:00.000Z", True)
+    assert (run.phase, run.block, run.blocks, run.seed) == ("block 2", 2, 6, 7)
+    assert (run.trials_measured, run.trials_failed) == (20, 1)
+    assert run.warnings == ("a", "b")
+    assert store.runs.running() == [run]
 
 
 seconds = st.floats(min_value=0, allow_nan=False, allow_infinity=False)

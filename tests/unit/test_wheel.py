@@ -55,14 +55,14 @@ def metadata(wheel):
 
 def required(requirements):
     """The names of distributions that requirements bring, with what those require."""
-    found, todo = set(), [Requirement(each) for each in requirements]
+    names, todo = set(), [Requirement(each) for each in requirements]
     while todo:
         each = todo.pop()
-        if each.name in found or (each.marker and not each.marker.evaluate({"extra": ""})):
+        if each.name in names or (each.marker and not each.marker.evaluate({"extra": ""})):
             continue
-        found.add(each.name)
+        names.add(each.name)
         todo += map(Requirement, importlib.metadata.requires(each.name) or [])
-    return found
+    return names
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +82,9 @@ def interpreter(version):
         return sys.executable
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     candidates = [*pyenv.glob(f"versions/{version}.*/bin/python"), f"python{version}"]
-    for found in filter(None, map(shutil.which, map(str, candidates))):
-        if subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0:
-            return found
+    for program in filter(None, map(shutil.which, map(str, candidates))):
+        if subprocess.run([program, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return program
     return None
 
 

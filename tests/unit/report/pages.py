@@ -60,8 +60,8 @@ def _page(raw, *, trials=None, **choices):
 
 def undrawn(draw, *, name, size, title="", description=""):
     """A fast replacement of `canvas.rendered` that writes only a chart's texts."""
-    said = f"<title>{html.escape(title)}</title><desc>{html.escape(description)}</desc>"
-    return f'<svg viewBox="0 0 1 1">{said}</svg>'
+    names = f"<title>{html.escape(title)}</title><desc>{html.escape(description)}</desc>"
+    return f'<svg viewBox="0 0 1 1">{names}</svg>'
 
 
 class Elements(html.parser.HTMLParser):
@@ -72,19 +72,19 @@ class Elements(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.found, self.open, self.text = [], [], []
+        self.tags, self.open, self.text = [], [], []
         self.feed(text)
         assert self.open == []
 
     def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
         if tag not in self.void:
             self.open.append(tag)
         elif tag == "br":
             self.text.append(" ")
 
     def handle_startendtag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -96,18 +96,18 @@ class Elements(html.parser.HTMLParser):
 
 def words(**choices) -> str:
     """The visible text of the sample run's page."""
-    return said(page(**choices))
+    return text_of(page(**choices))
 
 
-def said(text: str) -> str:
+def text_of(text: str) -> str:
     """The visible text of a page."""
     return " ".join("".join(Elements(text).text).split())
 
 
 def figures(text: str) -> dict[str, ET.Element]:
     """The charts of a page's figures, by the figures' ids."""
-    found = re.findall(r'<figure id="([^"]+)"(.*?)</figure>', text, re.DOTALL)
-    return {name: ET.fromstring(chart_in(content)) for name, content in found}
+    contents = re.findall(r'<figure id="([^"]+)"(.*?)</figure>', text, re.DOTALL)
+    return {name: ET.fromstring(chart_in(content)) for name, content in contents}
 
 
 def chart_in(content: str) -> str:
@@ -129,14 +129,14 @@ class Mark:
 
 def marks(chart: ET.Element) -> list[Mark]:
     """The marks of a chart that have a tooltip. A mark may have its group's style."""
-    found = []
+    drawn = []
     for group in chart.iter():
         for each in group:
             if each.tag in ("use", "path") and (title := each.find("title")) is not None:
                 style = each.get("style") or group.get("style") or ""
                 place = (float(each.get(axis, "nan")) for axis in ("x", "y"))
-                found.append(Mark(title.text or "", style, *place))
-    return found
+                drawn.append(Mark(title.text or "", style, *place))
+    return drawn
 
 
 def tips(chart: ET.Element) -> list[str]:

@@ -20,7 +20,6 @@ from rackrate_contract.trials import Mark, TrialKey
 from rackrate_contract.verdicts import (
     Baseline,
     Ceiling,
-    Pairs,
     Percentiles,
     Steadiness,
     Summary,
@@ -40,54 +39,39 @@ TIMES = RunTimes(started_at="2026-11-21T08:00:00Z", written_at="2026-11-21T08:01
 
 def verdict(**changes: Any) -> Verdict:
     """A verdict of analysis.json: better, with every field."""
-    return Verdict(
-        **{
-            "test": "tcp-1",
-            "metric": "throughput",
-            "unit": "bit/s",
-            "better": "higher",
-            "arm": "treatment",
-            "baseline": Baseline("baseline"),
-            "arm_median": 9.52e9,
-            "baseline_median": 4.95e9,
-            "ratio": 1.923,
-            "ci95": (1.911, 1.936),
-            "ci_simultaneous": (1.902, 1.945),
-            "confidence_simultaneous": 0.975,
-            "verdict": "better",
-            "reason": None,
-            "blocks": 6,
-            "pairs": Pairs(arm=1, baseline=1),
-            "scope": "these nodes",
-            "claim": "about these nodes, not about others placed alike: it rests on 1 pair of nodes"
-            " in each arm and 6 blocks",
-            "more_blocks": None,
-            "threshold": 0.05,
-            "ceiling": Ceiling(
-                name="single-flow",
-                arm=10e9,
-                baseline=5e9,
-                source=GUIDE,
-                arm_share=0.952,
-                baseline_share=0.99,
-                explains=True,
-                text="the treatment came to 95% of its single-flow limit of 10.0 Gb/s and the"
-                " baseline came to 99% of its single-flow limit of 5.00 Gb/s: the limits explain"
-                " the difference",
-            ),
-            "marks": {"client_cpu": 2},
-            "steadiness": Steadiness(
-                arm=0.004,
-                baseline=0.011,
-                ratio=0.364,
-                ci95=(0.21, 0.63),
-                ci_simultaneous=(0.19, 0.66),
-                verdict="better",
-                reason=None,
-            ),
-            **changes,
-        }
-    )
+    fields = {
+        "arm_median": 9.52e9,
+        "baseline_median": 4.95e9,
+        "ratio": 1.923,
+        "ci95": (1.911, 1.936),
+        "ci_simultaneous": (1.902, 1.945),
+        "confidence_simultaneous": 0.975,
+        "claim": "about these nodes, not about others placed alike: it rests on 1 pair of nodes"
+        " in each arm and 6 blocks",
+        "ceiling": Ceiling(
+            name="single-flow",
+            arm=10e9,
+            baseline=5e9,
+            source=GUIDE,
+            arm_share=0.952,
+            baseline_share=0.99,
+            explains=True,
+            text="the treatment came to 95% of its single-flow limit of 10.0 Gb/s and the"
+            " baseline came to 99% of its single-flow limit of 5.00 Gb/s: the limits explain"
+            " the difference",
+        ),
+        "marks": {"client_cpu": 2},
+        "steadiness": Steadiness(
+            arm=0.004,
+            baseline=0.011,
+            ratio=0.364,
+            ci95=(0.21, 0.63),
+            ci_simultaneous=(0.19, 0.66),
+            verdict="better",
+            reason=None,
+        ),
+    }
+    return builders.verdict(**{**fields, **changes})
 
 
 def inconclusive(**changes: Any) -> Verdict:
@@ -209,7 +193,7 @@ def analysis(**changes: Any) -> Analysis:
 def trials() -> list[Trial]:
     """The stored trials: six blocks with one lost trial, and the warm-up."""
     tcp, rtt = TESTS
-    found = []
+    all_trials = []
     for block in range(7):
         for arm, rate, seconds in (("treatment", 9.52e9, 155e-6), ("baseline", 4.95e9, 161e-6)):
             for test, value, more in (
@@ -239,12 +223,12 @@ def trials() -> list[Trial]:
                 }
                 if (block, arm, test.name) == (6, "baseline", "rtt"):
                     lost = builders.trial_of(key, test, None, reason="the server is busy", **facts)
-                    found.append(lost)
+                    all_trials.append(lost)
                     continue
                 samples_key = f"runs/r/samples/{block}-1.1.0123abcd.json.gz"
-                kept = {**facts, **more, "samples_key": samples_key}
-                found.append(builders.trial_of(key, test, value, **kept))
-    return found
+                fields = {**facts, **more, "samples_key": samples_key}
+                all_trials.append(builders.trial_of(key, test, value, **fields))
+    return all_trials
 
 
 TRIALS = tuple(trials())
@@ -279,7 +263,7 @@ def arms() -> tuple[Arm, ...]:
 
 def planned_run(**changes: Any) -> PlannedRun:
     """plan.json."""
-    made = builders.planned_run(
+    planned = builders.planned_run(
         builders.plan(tests=TESTS, tolerated_loss=0.05),
         arms(),
         kubernetes_version="v1.36.3",
@@ -308,7 +292,7 @@ def planned_run(**changes: Any) -> PlannedRun:
             guards=(Guard(guard="zones", would_trip=False, text="one zone", remedy=""),),
         ),
     )
-    return made.model_copy(update=changes)
+    return planned.model_copy(update=changes)
 
 
 def counters() -> Counters:
@@ -327,9 +311,9 @@ def counters() -> Counters:
 
 def stopped() -> Stopped:
     """The outcome of a look that found every verdict settled."""
-    found = stop([verdict()], blocks=6, most=12)
-    assert found is not None
-    return found
+    reason = stop([verdict()], blocks=6, most=12)
+    assert reason is not None
+    return reason
 
 
 def results(

@@ -30,7 +30,16 @@ from tests.unit.report.campaigns import (
     step,
     sweep,
 )
-from tests.unit.report.pages import NASTY, NOT_FREE, Elements, changed, figures, said, tips, undrawn
+from tests.unit.report.pages import (
+    NASTY,
+    NOT_FREE,
+    Elements,
+    changed,
+    figures,
+    text_of,
+    tips,
+    undrawn,
+)
 
 NO_DRAWING = mock.patch.object(canvas, "rendered", undrawn)
 DOCUMENTS = {"draws": campaign, "sweep": sweep, "pool": pool}
@@ -39,7 +48,7 @@ DOCUMENTS = {"draws": campaign, "sweep": sweep, "pool": pool}
 def words(document: CampaignResults) -> str:
     """The visible text of a campaign's page, without its figures."""
     with NO_DRAWING:
-        return said(render_campaign(document))
+        return text_of(render_campaign(document))
 
 
 def rows(document: CampaignResults, caption: str) -> list[list[str]]:
@@ -57,9 +66,9 @@ def rows(document: CampaignResults, caption: str) -> list[list[str]]:
 def links(document: CampaignResults) -> set[str]:
     """The files that a campaign's page links to."""
     with NO_DRAWING:
-        elements = Elements(render_campaign(document)).found
-    found = {attrs["href"] for tag, attrs in elements if tag == "a"}
-    return {link for link in found if not link.startswith(("#", "https://"))}
+        elements = Elements(render_campaign(document)).tags
+    targets = {attrs["href"] for tag, attrs in elements if tag == "a"}
+    return {link for link in targets if not link.startswith(("#", "https://"))}
 
 
 # -- what is said, and where
@@ -126,10 +135,10 @@ def test_the_scope_is_about_the_placement_group_only_with_enough_draws(answers, 
     assert scope in words(campaign(answers=answers))
 
 
-def test_the_opening_tells_the_next_deployment_only_with_enough_draws():
-    told = "Your next deployment will get +47 to +132 % in tcp-1 throughput"
+def test_the_opening_has_the_next_deployment_only_with_enough_draws():
+    prediction = "Your next deployment will get +47 to +132 % in tcp-1 throughput"
     text = words(campaign(answers=(answer(), open_answer())))
-    assert told in text[: text.index("Every comparison")]
+    assert prediction in text[: text.index("Every comparison")]
     assert "Your next deployment will get" not in words(campaign(answers=(open_answer(),)))
 
 
@@ -152,7 +161,7 @@ def test_a_step_without_a_result_says_why_and_is_no_zero():
     ]
 
 
-def test_a_failure_is_told_in_words_with_the_steps_that_there_are():
+def test_a_failure_is_reported_in_words_with_the_steps_that_there_are():
     cause = '{"errorMessage": "The node group did not come back.", "stackTrace": ["x"]}'
     failed = facts(status="failed", error="NodesUnavailable", cause=cause)
     text = words(campaign(campaign=failed, answers=(), stopped=None))
@@ -166,9 +175,9 @@ def test_a_campaign_without_steps_and_answers_is_a_page_too():
 
 
 def test_a_sweep_over_nodes_says_on_top_whether_throughput_grows_with_them():
-    told = words(sweep())
-    said = "the growth of tcp-1 throughput of treatment is not settled, near-linear or not"
-    assert told.index(said) < told.index("values of the sweep, by arm")
+    text = words(sweep())
+    growth = "the growth of tcp-1 throughput of treatment is not settled, near-linear or not"
+    assert text.index(growth) < text.index("values of the sweep, by arm")
     assert "near-linear" not in words(
         sweep(campaign=campaigns.facts(kind="sweep", swept="vpc_cni"))
     )
@@ -187,7 +196,7 @@ def test_a_sweep_has_a_row_for_each_value_and_arm_and_says_what_is_open():
 def test_beside_the_rate_of_a_workload_stands_its_median_latency():
     rate = {"test": "store", "metric": "operations", "unit": "operations/s", "mean": 8.4e3}
     time = {"test": "store", "unit": "s", "better": "lower", "total": None}
-    found = sweep(
+    results = sweep(
         sweep=tuple(
             campaigns.swept(nodes, "treatment", **fields)
             for fields in (
@@ -198,7 +207,7 @@ def test_beside_the_rate_of_a_workload_stands_its_median_latency():
             for nodes in (15, 60)
         )
     )
-    first, _ = rows(found, "store operations: 2 values")
+    first, _ = rows(results, "store operations: 2 values")
     assert first[3:6] == ["8400 operations/s", "126 000 operations/s", "5.30 ms"]
 
 
@@ -207,7 +216,7 @@ def test_a_figure_of_a_sweep_names_the_percentile_in_words():
         campaigns.swept(nodes, "treatment", metric="latency_p99", unit="s", mean=2e-2)
         for nodes in (15, 60)
     )
-    assert "latency p99, ms" in said(render_campaign(sweep(sweep=cells)))
+    assert "latency p99, ms" in text_of(render_campaign(sweep(sweep=cells)))
 
 
 def test_what_adds_up_over_nodes_has_an_efficiency_and_anything_else_a_change():
@@ -240,20 +249,20 @@ def test_runs_are_linked_where_they_have_a_page_in_this_bucket():
 
 def test_a_draw_of_an_earlier_campaign_of_the_series_is_linked():
     earlier = draw(1, 1.9, run_id="camp-20261119-01")
-    found = answer(draws=(earlier, *answer().draws))
-    assert "../../runs/camp-20261119-01/report.html" in links(campaign(answers=(found,)))
+    continued = answer(draws=(earlier, *answer().draws))
+    assert "../../runs/camp-20261119-01/report.html" in links(campaign(answers=(continued,)))
 
 
 # -- figures
 
 
 def test_every_draw_has_a_dot_that_names_its_run_and_its_own_interval():
-    found = figures(render_campaign(campaign()))
-    assert set(found) == {"draws-0", "draws-1"}
-    told = tips(found["draws-0"])
-    assert len(told) == 6
-    assert told[0].startswith(f"draw 1, {campaigns.run_id(1)}, 2026-11-21T16:05:00Z: +94 %")
-    assert "+92.1 to +95.9 % for its nodes" in told[0]
+    charts = figures(render_campaign(campaign()))
+    assert set(charts) == {"draws-0", "draws-1"}
+    shown = tips(charts["draws-0"])
+    assert len(shown) == 6
+    assert shown[0].startswith(f"draw 1, {campaigns.run_id(1)}, 2026-11-21T16:05:00Z: +94 %")
+    assert "+92.1 to +95.9 % for its nodes" in shown[0]
 
 
 def test_every_cell_of_a_sweep_with_a_value_has_a_dot():
@@ -264,12 +273,12 @@ def test_every_cell_of_a_sweep_with_a_value_has_a_dot():
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_ids_are_there_once_and_what_is_referred_to_exists(name):
-    elements = Elements(render_campaign(DOCUMENTS[name]())).found
+    elements = Elements(render_campaign(DOCUMENTS[name]())).tags
     ids = [attrs["id"] for _, attrs in elements if "id" in attrs]
     assert len(ids) == len(set(ids))
-    wanted = {a["href"][1:] for _, a in elements if a.get("href", "").startswith("#")}
+    targets = {a["href"][1:] for _, a in elements if a.get("href", "").startswith("#")}
     labels = {label for _, a in elements for label in a.get("aria-labelledby", "").split()}
-    assert (wanted | labels) - set(ids) == set()
+    assert (targets | labels) - set(ids) == set()
 
 
 def test_a_page_of_very_many_answers_and_draws_is_small_and_says_what_is_left_out():
@@ -327,7 +336,7 @@ def on_aws(document: CampaignResults) -> CampaignResults:
     )
 
 
-def test_a_lab_campaign_recommends_nothing_and_one_on_aws_tells_the_three_sides():
+def test_a_lab_campaign_recommends_nothing_and_one_on_aws_has_the_three_sides():
     lab, aws = meaning(campaign()), meaning(on_aws(campaign()))
     assert "Nothing about EC2" in lab and "+84.6 %" not in lab
     assert "Everything about EC2: there rackrate campaign run measures 4 to 12 placements" in lab
@@ -342,18 +351,18 @@ def test_a_lab_campaign_recommends_nothing_and_one_on_aws_tells_the_three_sides(
         assert part in aws, part
 
 
-def test_a_sweep_tells_of_its_values_and_what_would_tell_of_the_group():
-    found = meaning(on_aws(sweep()))
+def test_a_sweep_says_what_it_is_about_and_what_would_show_the_group():
+    text = meaning(on_aws(sweep()))
     counted = "of 4 comparisons 2 no meaningful difference and 2 inconclusive"
-    assert f"tcp-1 throughput: against 15 nodes, {counted}." in found
-    assert "What the group gives: a sweep compares its values." in found
-    assert "--runs-per-step 3 measures each value once more: 20 min 15 s, $0.63 more." in found
+    assert f"tcp-1 throughput: against 15 nodes, {counted}." in text
+    assert "What the group gives: a sweep compares its values." in text
+    assert "--runs-per-step 3 measures each value once more: 20 min 15 s, $0.63 more." in text
 
 
 def test_a_pool_is_answered_further_by_more_runs_and_not_by_draws():
-    found = meaning(on_aws(pool()))
-    assert "rackrate pool with runs on other nodes adds draws." in found
-    assert "--continue" not in found
+    text = meaning(on_aws(pool()))
+    assert "rackrate pool with runs on other nodes adds draws." in text
+    assert "--continue" not in text
 
 
 def test_a_campaign_costs_what_the_strategies_of_its_arms_do():

@@ -51,8 +51,8 @@ def test_an_axis_that_leaves_zero_out_says_so():
 # -- trials
 
 
-def drawn(found, **others):
-    trials = dots.Trials(arms=2, unit="s", label="rtt", dots=tuple(found), **others)
+def drawn(all_dots, **others):
+    trials = dots.Trials(arms=2, unit="s", label="rtt", dots=tuple(all_dots), **others)
     return ET.fromstring(dots.trials_chart(trials).svg(**NAMED))
 
 
@@ -71,9 +71,9 @@ def drawn(found, **others):
     )
 )
 @settings(max_examples=6)
-def test_every_trial_has_a_mark_within_the_frame(found):
-    chart = drawn(found)
-    assert len(marks(chart)) == len(found)
+def test_every_trial_has_a_mark_within_the_frame(placed):
+    chart = drawn(placed)
+    assert len(marks(chart)) == len(placed)
     for mark in marks(chart):
         assert 40 <= mark.x <= 330
         assert 25 <= mark.y <= 220
@@ -106,8 +106,8 @@ def test_blocks_are_counted_in_whole_numbers(last, ticks):
 
 
 def test_a_limit_that_is_far_off_does_not_press_the_trials_flat():
-    found = [dots.Dot(0, 1, 1e9, ""), dots.Dot(1, 1, 0.9e9, "")]
-    near = dots.Trials(2, "bit/s", "x", tuple(found), ceilings=((0, 1.2e9), (1, 50e9)))
+    two = [dots.Dot(0, 1, 1e9, ""), dots.Dot(1, 1, 0.9e9, "")]
+    near = dots.Trials(2, "bit/s", "x", tuple(two), ceilings=((0, 1.2e9), (1, 50e9)))
     assert near.limits() == {0: 1.2e9}
     assert near.axis.high < 2e9
 
@@ -129,10 +129,10 @@ def test_the_curve_rises_to_one_and_keeps_the_tail(values):
 
 def test_percentiles_are_those_of_the_summaries():
     values = tuple(sorted((n * 7919 % 1009) / 1e6 for n in range(1009)))
-    found = percentiles([values])
+    expected = percentiles([values])
     curve = ecdf.Curve(0, values)
-    assert curve.at(0.5) == pytest.approx(found.p50)
-    assert curve.at(0.99) == pytest.approx(found.p99)
+    assert curve.at(0.5) == pytest.approx(expected.p50)
+    assert curve.at(0.99) == pytest.approx(expected.p99)
 
 
 @pytest.mark.parametrize("interval", [None, (1.9e-4, 2.1e-4)])
@@ -182,11 +182,11 @@ RATIO = intervals.Ratio(1.9, (1.7, 2.1), 0.05)
 @settings(max_examples=12)
 def test_intervals_stay_within_their_frame(ratios, threshold):
     low, ratio, high = sorted(ratios)
-    found = intervals.Ratio(ratio, (low, high), threshold)
-    reach = intervals.common_reach([found])
+    interval = intervals.Ratio(ratio, (low, high), threshold)
+    reach = intervals.common_reach([interval])
     for text, width in (
-        (intervals.interval_row(found, reach).svg(**NAMED), 220),
-        (intervals.interval_alone(found).svg(**NAMED), canvas.WIDTH),
+        (intervals.interval_row(interval, reach).svg(**NAMED), 220),
+        (intervals.interval_alone(interval).svg(**NAMED), canvas.WIDTH),
     ):
         assert "nan" not in text and "inf" not in text
         chart = ET.fromstring(text)
@@ -277,9 +277,9 @@ def test_a_chart_takes_its_colours_from_the_page_and_no_style_leaves_it():
 
 
 def draws_of(*ratios, **more):
-    found = tuple(draws.Draw(ratio, None, f"draw {n}") for n, ratio in enumerate(ratios, 1))
+    all_draws = tuple(draws.Draw(ratio, None, f"draw {n}") for n, ratio in enumerate(ratios, 1))
     fields = {"average": ratios[0], "interval": None, "prediction": None, "threshold": 0.05}
-    return draws.Draws(arm=0, draws=found, **{**fields, **more})
+    return draws.Draws(arm=0, draws=all_draws, **{**fields, **more})
 
 
 POSITIVE = st.floats(1e-3, 1e3)
@@ -320,18 +320,19 @@ def test_a_newest_draw_that_differs_is_hollow():
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.floats(1e-9, 1e12)), min_size=1, max_size=12))
 @settings(max_examples=6)
-def test_every_value_of_a_sweep_has_a_mark_within_the_frame(found):
+def test_every_value_of_a_sweep_has_a_mark_within_the_frame(placed):
     shown = tiers.Tiers(
-        names=tuple(f"value-{n}" for n in range(len(found))),
+        names=tuple(f"value-{n}" for n in range(len(placed))),
         swept="nodes",
         label="rtt",
         unit="s",
         tiers=tuple(
-            tiers.Tier(arm, place, value, None, "a tip") for place, (arm, value) in enumerate(found)
+            tiers.Tier(arm, place, value, None, "a tip")
+            for place, (arm, value) in enumerate(placed)
         ),
     )
     chart = ET.fromstring(tiers.tiers_chart(shown).svg(**NAMED))
-    assert len(marks(chart)) == len(found)
+    assert len(marks(chart)) == len(placed)
     for mark in marks(chart):
         assert 45 <= mark.x <= 390
         assert 25 <= mark.y <= 200
@@ -361,5 +362,5 @@ def test_a_chart_is_drawn_without_a_word_where_the_home_cannot_be_written_to(tmp
         check=True,
     )
     # Where the list of the fonts takes more than 5 s, matplotlib says that it makes one.
-    said = [line for line in done.stderr.splitlines() if "building the font cache" not in line]
-    assert (done.stdout.strip(), said) == ("<svg", [])
+    warnings = [line for line in done.stderr.splitlines() if "building the font cache" not in line]
+    assert (done.stdout.strip(), warnings) == ("<svg", [])

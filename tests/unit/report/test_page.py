@@ -50,7 +50,7 @@ from tests.unit.report.pages import (
     marks,
     page,
     raw_of,
-    said,
+    text_of,
     tips,
     undrawn,
     words,
@@ -71,13 +71,13 @@ NO_DRAWING = mock.patch.object(canvas, "rendered", undrawn)
 
 def test_the_page_needs_nothing_but_itself():
     text = page(failure=FAILURE, counters=samples.counters())
-    elements = Elements(text).found
+    elements = Elements(text).tags
     assert not {"img", "iframe", "link"} & {tag for tag, _ in elements}
     assert not [attrs for _, attrs in elements if "src" in attrs]
     assert "url(" not in text and "@import" not in text
 
 
-def test_the_first_thing_said_is_one_sentence_that_tells_which_way_it_went_and_on_what():
+def test_the_page_begins_with_one_sentence_that_says_which_way_it_went_and_on_what():
     text = words()
     headline = (
         "Against baseline, on these nodes, treatment is better in tcp-1 throughput (+92.3 %) and is"
@@ -196,7 +196,7 @@ def test_the_page_says_what_failed_what_was_scaled_and_what_never_ran():
 
 
 @NO_DRAWING
-def test_a_run_that_lost_trials_tells_why_and_in_which_blocks_of_which_arm():
+def test_a_run_that_lost_trials_reports_why_and_in_which_blocks_of_which_arm():
     trials = [
         without_value(trial, "the node is gone")
         if trial.arm == "baseline" and trial.block > 4 and not trial.warm_up
@@ -207,9 +207,9 @@ def test_a_run_that_lost_trials_tells_why_and_in_which_blocks_of_which_arm():
     lost = text[text.index('id="lost"') : text.index('id="meaning"')]
     assert "the node is gone" in lost
     treatment, baseline = (
-        [int(measured) for measured in found]
+        [int(measured) for measured in counts]
         for row in lost.split("<tr>")
-        if (found := re.findall(r">(\d+)/\d+<", row))
+        if (counts := re.findall(r">(\d+)/\d+<", row))
     )
     assert 0 not in treatment
     assert [block for block, measured in enumerate(baseline, 1) if measured == 0] == [5, 6]
@@ -219,7 +219,7 @@ def test_a_run_that_lost_nothing_has_no_section_on_losses():
     results = samples.results()
     counts = results.trials.model_copy(update={"failed": 0, "causes": (), "failures": ()})
     whole = results.model_copy(update={"trials": counts})
-    assert "What was lost" not in said(render_page(whole, samples.trials(), {}))
+    assert "What was lost" not in text_of(render_page(whole, samples.trials(), {}))
 
 
 @NO_DRAWING
@@ -248,7 +248,7 @@ TRACE = ['  File "plan.py", line 7']
 
 @NO_DRAWING
 @pytest.mark.parametrize(
-    ("cause", "told"),
+    ("cause", "message"),
     [
         (json.dumps({"errorMessage": "too few nodes", "stackTrace": TRACE}), "too few nodes"),
         (json.dumps(["too", "few"]), '["too", "few"]'),
@@ -256,14 +256,14 @@ TRACE = ['  File "plan.py", line 7']
         ("too few nodes", "too few nodes"),
     ],
 )
-def test_of_a_function_that_failed_the_page_has_the_message_and_no_stack_trace(cause, told):
+def test_of_a_function_that_failed_the_page_has_the_message_and_no_stack_trace(cause, message):
     text = words(failure=RunFailure("NodesUnavailable", cause))
-    assert f"NodesUnavailable {told}" in " ".join(text.split())
+    assert f"NodesUnavailable {message}" in " ".join(text.split())
     assert "plan.py" not in text
 
 
 @NO_DRAWING
-def test_the_labs_scale_is_told_once_where_it_stays_in_view_and_never_on_aws():
+def test_the_labs_scale_is_reported_once_where_it_stays_in_view_and_never_on_aws():
     text = page(lab_scale=0.15)
     assert text.count("scaled by 0.15: figures are not EC2") == 1
     assert text.index("scaled by 0.15") < text.index("<header>")
@@ -272,7 +272,7 @@ def test_the_labs_scale_is_told_once_where_it_stays_in_view_and_never_on_aws():
 
 
 @NO_DRAWING
-def test_a_lab_run_recommends_nothing_and_a_run_on_aws_tells_the_three_sides():
+def test_a_lab_run_recommends_nothing_and_a_run_on_aws_has_the_three_sides():
     lab = words(lab_scale=0.15)
     assert "Nothing about EC2" in lab and "documented single-flow limits explain it" not in lab
     aws = words()
@@ -286,18 +286,18 @@ def test_a_lab_run_recommends_nothing_and_a_run_on_aws_tells_the_three_sides():
 
 
 @NO_DRAWING
-def test_nodes_that_the_stack_did_not_make_are_pooled_and_not_drawn_anew():
+def test_nodes_that_the_stack_did_not_make_are_pooled_and_not_drawn_again():
     arms = [arm.model_copy(update={"node_groups": ()}) for arm in samples.results().arms]
     results = samples.results().model_copy(update={"arms": tuple(arms)})
-    adopted = said(render_page(results, samples.trials(), {}))
+    adopted = text_of(render_page(results, samples.trials(), {}))
     assert "rackrate pool answers" in adopted and "campaign run measures" not in adopted
 
 
 @NO_DRAWING
-def test_what_a_group_costs_is_told_only_of_the_strategies_that_were_compared():
+def test_what_a_group_costs_is_reported_only_of_the_strategies_that_were_compared():
     arms = [arm.model_copy(update={"placement": "none"}) for arm in samples.results().arms]
     results = samples.results().model_copy(update={"arms": tuple(arms)})
-    none = said(render_page(results, samples.trials(), {}))
+    none = text_of(render_page(results, samples.trials(), {}))
     assert "no arm has a placement group" in none and "Insufficient" not in none
 
 
@@ -343,7 +343,7 @@ def test_an_arm_is_shown_with_what_distinguishes_it():
 
 
 @NO_DRAWING
-def test_pairs_of_a_partition_arm_are_told_by_kind_with_their_medians():
+def test_pairs_of_a_partition_arm_are_reported_by_kind_with_their_medians():
     kinds = PartitionPairs(
         within=KindOfPairs(pairs=1, median=9.8e9), across=KindOfPairs(pairs=5, median=9.1e9)
     )
@@ -355,7 +355,7 @@ def test_pairs_of_a_partition_arm_are_told_by_kind_with_their_medians():
 
 
 @NO_DRAWING
-def test_the_topology_tells_where_the_nodes_of_an_arm_are():
+def test_the_topology_shows_where_the_nodes_of_an_arm_are():
     treatment, baseline = samples.arms()
     placed = tuple(
         node.model_copy(update={"network_layers": ("nn-1", "nn-2", f"nn-3{n}")})
@@ -399,7 +399,7 @@ def test_raw_output_is_linked_to_where_the_trial_is_named():
 
 
 def links_of(text: str) -> set[str]:
-    return {attrs["href"] for tag, attrs in Elements(text).found if tag == "a"}
+    return {attrs["href"] for tag, attrs in Elements(text).tags if tag == "a"}
 
 
 @NO_DRAWING
@@ -469,13 +469,13 @@ def test_a_limit_that_the_plan_sets_has_no_link():
     ceiling = samples.verdict().ceiling.model_copy(update={"source": "the plan"})
     text = page(verdicts=(samples.verdict(ceiling=ceiling),))
     assert "source</a>" not in text
-    assert "(the plan)" in said(text)
+    assert "(the plan)" in text_of(text)
 
 
 def test_a_run_that_stopped_says_why_beside_its_conclusion():
     why = samples.stopped()
     (conclusion,) = re.findall(r'<section id="conclusion".*?</section>', page(stopped=why), re.S)
-    assert why.text in said(conclusion)
+    assert why.text in text_of(conclusion)
 
 
 # -- a comparison
@@ -485,8 +485,8 @@ KERNEL = Difference(what="kernel", run="6.12.0", other="6.1.0")
 
 def comparison(*, differences: tuple[Difference, ...] = (KERNEL,), **choices: Any) -> Comparison:
     """A comparison with the verdicts of the sample run, and these differences."""
-    found = samples.results(**{"regressions": (), "warnings": (), **choices})
-    parts = {name: getattr(found, name) for name in Findings.model_fields if name != "version"}
+    results = samples.results(**{"regressions": (), "warnings": (), **choices})
+    parts = {name: getattr(results, name) for name in Findings.model_fields if name != "version"}
     compared = Compared(
         run="run-2",
         other="run-1",
@@ -494,24 +494,24 @@ def comparison(*, differences: tuple[Difference, ...] = (KERNEL,), **choices: An
         baseline="october",
         differences=differences,
     )
-    run = ComparedRun(**dict(found.run) | {"status": "compared"})
+    run = ComparedRun(**dict(results.run) | {"status": "compared"})
     return Comparison(**{**parts, "run": run, "comparison": compared})
 
 
 @NO_DRAWING
 def test_a_comparison_says_what_differed_before_what_it_did():
-    text = said(render_page(comparison(), samples.trials(), {}))
+    text = text_of(render_page(comparison(), samples.trials(), {}))
     assert text.startswith("Skip to the conclusion rackrate: run-2 compared with run-1 (baseline")
     assert "The runs differ in kernel. Against the same arm in run-1" in text
     assert "6.12.0" in text and "6.1.0" in text
     assert text.index("6.1.0") < text.index("Every comparison of the run")
-    alike = said(render_page(comparison(differences=()), samples.trials(), {}))
+    alike = text_of(render_page(comparison(differences=()), samples.trials(), {}))
     assert "The runs differ in nothing that they recorded" in alike
     assert "Nothing that the runs recorded" in alike
 
 
 def test_a_comparison_names_its_own_files_and_no_warm_up():
-    text = said(render_page(comparison(), samples.trials(), {}))
+    text = text_of(render_page(comparison(), samples.trials(), {}))
     assert "comparison.json" in text and "results.json" not in text
     assert "There was none" not in text
     assert "the folders raw of the runs" in text
@@ -522,33 +522,33 @@ def test_a_comparison_names_its_own_files_and_no_warm_up():
 
 def test_every_figure_of_a_run_is_there_and_says_what_it_shows():
     text = page()
-    found = figures(text)
-    assert set(found) == {
+    charts = figures(text)
+    assert set(charts) == {
         *("trials-1-1", "series-1", "ratio-v-1-1"),
         *("trials-2-2", "ecdf-2-0", "ratio-v-2-1"),
         "ratio-r-0",
     }
-    for name, chart in found.items():
+    for name, chart in charts.items():
         assert chart.get("role") == "img"
         title, description = chart[0], chart[1]
         assert chart.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
         assert re.search(r"\d", description.text), name
-    assert "median 9.52 Gbit/s of 6 trials" in found["trials-1-1"][1].text
-    assert "p50" in found["ecdf-2-0"][1].text
-    for name in set(found) - {"ratio-v-1-1", "ratio-v-2-1", "ratio-r-0"}:
+    assert "median 9.52 Gbit/s of 6 trials" in charts["trials-1-1"][1].text
+    assert "p50" in charts["ecdf-2-0"][1].text
+    for name in set(charts) - {"ratio-v-1-1", "ratio-v-2-1", "ratio-r-0"}:
         figure = text[text.index(f'<figure id="{name}"') :]
         assert "Data of this figure" in figure[: figure.index("</figure>")], name
 
 
 def test_every_trial_that_counts_is_a_mark_with_a_tip():
-    told = [
+    all_tips = [
         tip for name, chart in figures(page()).items() if "trials" in name for tip in tips(chart)
     ]
-    assert len(told) == 24, "without the warm-up"
-    assert "treatment, block 1, treatment-1 to treatment-2: 9.52 Gbit/s" in " ".join(told)
-    marked = [tip for tip in told if "computed 97% of the time" in tip]
+    assert len(all_tips) == 24, "without the warm-up"
+    assert "treatment, block 1, treatment-1 to treatment-2: 9.52 Gbit/s" in " ".join(all_tips)
+    marked = [tip for tip in all_tips if "computed 97% of the time" in tip]
     assert len(marked) == 2
-    assert [tip for tip in told if tip.endswith("failed, the server is busy")]
+    assert [tip for tip in all_tips if tip.endswith("failed, the server is busy")]
 
 
 def test_a_marked_trial_is_hollow_and_more_of_a_value_is_higher():
@@ -572,14 +572,14 @@ def test_nodes_that_were_measured_with_each_other_have_a_heat_map_for_each_arm()
         for trial in samples.trials()
         for client, server in ((1, 2), (2, 3), (3, 1))
     ]
-    found = figures(page(raw={}, trials=trials, planned=planned(arms=arms)))
-    assert {name for name in found if "matrix" in name} == {
+    charts = figures(page(raw={}, trials=trials, planned=planned(arms=arms)))
+    assert {name for name in charts if "matrix" in name} == {
         *("matrix-1-1-0", "matrix-1-1-1", "matrix-2-2-0", "matrix-2-2-1"),
     }
-    cells = tips(found["matrix-1-1-0"])
+    cells = tips(charts["matrix-1-1-0"])
     assert len(cells) == 3, "and none for what was not measured"
     assert any(cell.startswith("treatment-1 to treatment-2: 9.5") for cell in cells)
-    assert "3 of the 6 ways between 3 nodes" in found["matrix-1-1-0"][1].text
+    assert "3 of the 6 ways between 3 nodes" in charts["matrix-1-1-0"][1].text
     assert not [name for name in figures(page()) if "matrix" in name]
 
 
@@ -588,12 +588,12 @@ def test_a_page_without_raw_values_has_neither_ecdf_nor_series():
 
 
 def test_ids_are_there_once_and_what_is_referred_to_exists():
-    elements = [attrs for _, attrs in Elements(page()).found]
+    elements = [attrs for _, attrs in Elements(page()).tags]
     ids = [attrs["id"] for attrs in elements if "id" in attrs]
     assert len(ids) == len(set(ids))
-    wanted = {a["href"][1:] for a in elements if a.get("href", "").startswith("#")}
+    targets = {a["href"][1:] for a in elements if a.get("href", "").startswith("#")}
     labels = {name for a in elements for name in a.get("aria-labelledby", "").split()}
-    assert (wanted | labels) - set(ids) == set()
+    assert (targets | labels) - set(ids) == set()
 
 
 def test_the_same_run_has_the_same_page():
@@ -604,7 +604,7 @@ def test_the_same_run_has_the_same_page():
 
 
 def test_the_page_has_landmarks_headings_in_order_and_named_tables():
-    elements = Elements(page(failure=FAILURE, counters=samples.counters())).found
+    elements = Elements(page(failure=FAILURE, counters=samples.counters())).tags
     tags = [tag for tag, _ in elements]
     for landmark in ("header", "nav", "main", "footer", "h1"):
         assert tags.count(landmark) == 1, landmark
@@ -655,7 +655,7 @@ def large(pairs: int, blocks: int) -> tuple[Results, list[Trial], dict[str, RawV
     return document, trials, raw_of(trials)
 
 
-def test_a_browser_is_told_to_run_only_the_page_s_own_script_and_fetch_nothing():
+def test_a_browser_may_run_only_the_page_s_own_script_and_fetch_nothing():
     text = render_page(samples.results(), samples.trials(), {})
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     assert text.index(policy) < text.index("<title>"), "it applies to what follows it"
@@ -671,17 +671,23 @@ def test_a_page_of_a_thousand_nodes_is_small_and_has_every_figure():
     document, trials, raw = large(pairs=250, blocks=4)
     text = render_page(document, trials, raw)
     assert len(text.encode()) < 0.7 * MOST_BYTES
-    found = figures(text)
-    assert {name.split("-")[0] for name in found} == {"trials", "series", "ecdf", "matrix", "ratio"}
-    assert found["trials-1-1"].find(".//image") is not None, "too many dots for vectors"
-    assert "64 are drawn" in found["series-1"][1].text
+    charts = figures(text)
+    assert {name.split("-")[0] for name in charts} == {
+        "trials",
+        "series",
+        "ecdf",
+        "matrix",
+        "ratio",
+    }
+    assert charts["trials-1-1"].find(".//image") is not None, "too many dots for vectors"
+    assert "64 are drawn" in charts["series-1"][1].text
     kept = set(re.findall(r'<figure id="([a-z]+)[^>]* data-values=', text))
     assert kept == {"series", "ecdf", "matrix", "ratio"}, (
         "of so many trials trials.csv has the values"
     )
 
 
-def test_what_would_be_too_large_is_left_out_and_said():
+def test_what_would_be_too_large_is_left_out_and_reported():
     tests = tuple(samples.TESTS[0].model_copy(update={"name": f"tcp-{n}"}) for n in range(20))
     plan = samples.planned_run().plan.model_copy(update={"tests": tests})
     failed = [
@@ -718,8 +724,8 @@ def test_no_string_of_the_results_becomes_markup_wherever_it_stands():
     )
     for document in (run, comparison()):
         for group in range(_GROUPS):
-            found = changed(document, one_of(_GROUPS, group), NOT_FREE | _NAMES)
-            text = render_page(found, samples.trials(), {})
+            hostile = changed(document, one_of(_GROUPS, group), NOT_FREE | _NAMES)
+            text = render_page(hostile, samples.trials(), {})
             assert text.count("<script") == 1, group
             Elements(text)
 
@@ -735,9 +741,9 @@ def test_no_name_becomes_markup_within_a_figure():
     text = render_page(document, trials, raw_of(trials))
     assert text.count("<script") == 1, "the page's own"
     Elements(text)
-    found = figures(text)
-    assert {"trials-1-1", "trials-2-2", "series-1", "ecdf-2-0"} <= set(found)
-    assert NASTY in "".join(found["trials-1-1"].itertext())
+    charts = figures(text)
+    assert {"trials-1-1", "trials-2-2", "series-1", "ecdf-2-0"} <= set(charts)
+    assert NASTY in "".join(charts["trials-1-1"].itertext())
 
 
 def test_a_command_in_a_sentence_is_code_and_its_text_is_escaped():
@@ -763,11 +769,11 @@ def forgotten[D: Document](document: D, data: Any) -> D:
 def page_of_partial_knowledge(data: Any) -> str:
     """The page of an analysis in which optional fields are missing everywhere."""
     known = samples.analysis()
-    found = {
+    partial = {
         part: tuple(forgotten(each, data) for each in getattr(known, part))
         for part in ("verdicts", "regressions", "summaries")
     }
-    return page(raw={}, **found)
+    return page(raw={}, **partial)
 
 
 def check_partial_knowledge(text: str) -> None:
@@ -791,17 +797,17 @@ def test_what_the_analysis_does_not_know_never_breaks_a_figure(data):
 
 @pytest.mark.parametrize("raw", [RawValues(samples={"rtt": ()}), RawValues()])
 def test_raw_values_that_are_empty_are_no_figure(raw):
-    found = dict.fromkeys(raw_of(samples.trials()), raw)
+    empty = dict.fromkeys(raw_of(samples.trials()), raw)
     with NO_DRAWING:
-        text = page(raw=found)
+        text = page(raw=empty)
     assert 'data-figure="ecdf"' not in text and 'data-figure="series"' not in text
 
 
 def test_a_page_with_a_test_of_dns_says_on_which_nodes_it_was_answered():
     results = samples.results()
     arm = results.arms[0]
-    there = (arm.nodes[0].name, "elsewhere", "elsewhere")
-    found = results.model_copy(update={"dns_nodes": there})
-    text = said(render_page(found, samples.trials(), raw_of(samples.trials())))
-    assert f"{there[0]} (1 pod, {arm.name}) and elsewhere (2 pods, no arm)" in text
-    assert "DNS answered" not in said(page()), "nobody asked it"
+    nodes = (arm.nodes[0].name, "elsewhere", "elsewhere")
+    with_dns = results.model_copy(update={"dns_nodes": nodes})
+    text = text_of(render_page(with_dns, samples.trials(), raw_of(samples.trials())))
+    assert f"{nodes[0]} (1 pod, {arm.name}) and elsewhere (2 pods, no arm)" in text
+    assert "DNS answered" not in text_of(page()), "nobody asked it"

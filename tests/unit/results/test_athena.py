@@ -30,11 +30,11 @@ RESET = "Connection reset by peer"
 
 def trials(day, *, lost=(), factor=1.0):
     """The sample run's trials, with one more pair in the treatment that is a fifth slower."""
-    found = []
+    all_trials = []
     tests = {test.name: test for test in samples.TESTS}
     for sample in samples.trials():
 
-        def made(client, server, value, of=sample):
+        def trial_between(client, server, value, of=sample):
             key = replace(of.key, client=client, server=server)
             return builders.trial_of(
                 key,
@@ -47,19 +47,19 @@ def trials(day, *, lost=(), factor=1.0):
                 details=of.details,
             )
 
-        gone = sample.value is None or (sample.block, sample.arm, sample.test) in lost
-        value = None if gone else sample.value * factor
-        found.append(made(sample.client, sample.server, value))
+        is_lost = sample.value is None or (sample.block, sample.arm, sample.test) in lost
+        value = None if is_lost else sample.value * factor
+        all_trials.append(trial_between(sample.client, sample.server, value))
         if sample.arm == "treatment" and sample.test == "tcp-1":
             # The pair stays the same, and its direction alternates.
             ends = ["treatment-4", "treatment-3"][:: 1 if sample.block % 2 else -1]
-            found.append(made(*ends, None if value is None else value * 0.8))
-    return found
+            all_trials.append(trial_between(*ends, None if value is None else value * 0.8))
+    return all_trials
 
 
 def put(directory, run_id, day, *, analysis=None, failure=None, facts=NODES, **choices):
     """Write a run's tables to the same paths as the report."""
-    found = trials(day, **choices)
+    trials_of_day = trials(day, **choices)
     arms = tuple(
         arm.model_copy(update={"nodes": tuple(n.model_copy(update=facts) for n in arm.nodes)})
         for arm in samples.arms()
@@ -67,14 +67,14 @@ def put(directory, run_id, day, *, analysis=None, failure=None, facts=NODES, **c
     planned = samples.planned_run(run_id=run_id, arms=arms)
     more = {name: Node(name=name, **facts) for name in ("treatment-3", "treatment-4")}
     results = samples.results(
-        trials=found,
+        trials=trials_of_day,
         planned=planned,
         times=RunTimes(started_at=f"{day}T08:00:00Z", written_at=f"{day}T08:05:00Z"),
         failure=failure,
         **(analysis or {}),
     )
     for table, body in (
-        ("trials", trials_parquet(found, results, planned.nodes | more)),
+        ("trials", trials_parquet(trials_of_day, results, planned.nodes | more)),
         ("verdicts", verdicts_parquet(results)),
     ):
         path = directory / parquet_key(table, results)
@@ -146,8 +146,8 @@ def test_the_tables_have_the_partition_that_queries_name():
 
 
 def test_arms_over_time(ask):
-    found = ask("How did the arms develop?")
-    order = [(row["test"], row["arm"], row["day"]) for row in found]
+    rows = ask("How did the arms develop?")
+    order = [(row["test"], row["arm"], row["day"]) for row in rows]
     days = ("2026-11-02", "2026-11-09", "2026-11-16", "2026-11-17")
     assert order == [
         (test, arm, day)
@@ -155,14 +155,14 @@ def test_arms_over_time(ask):
         for arm in ("baseline", "treatment")
         for day in days
     ]
-    baseline = {row["day"]: row for row in found if order_of(row) == ("tcp-1", "baseline")}
+    baseline = {row["day"]: row for row in rows if order_of(row) == ("tcp-1", "baseline")}
     assert [baseline[day]["trials"] for day in days] == [6, 5, 6, 5], "neither lost nor warm-up"
     assert baseline[days[0]]["median_bits_per_second"] == pytest.approx(4.95e9, rel=0.003)
     assert baseline[days[2]]["median_bits_per_second"] == pytest.approx(
         0.9 * baseline[days[0]]["median_bits_per_second"]
     )
     assert baseline[days[0]]["median_rtt_seconds"] is None
-    rtt = next(row for row in found if order_of(row) == ("rtt", "treatment"))
+    rtt = next(row for row in rows if order_of(row) == ("rtt", "treatment"))
     assert rtt["median_rtt_seconds"] == pytest.approx(155e-6, rel=0.02)
     assert rtt["p99_rtt_seconds"] == pytest.approx(155e-6 * 1.03, rel=0.002)
     assert rtt["median_bits_per_second"] is None
@@ -173,54 +173,54 @@ def order_of(row):
 
 
 def test_verdicts_over_time(ask):
-    found = ask("Which verdicts changed?")
-    told = [(row["run_id"], row["test"], row["verdict"], row["verdict_before"]) for row in found]
-    assert told == [
+    rows = ask("Which verdicts changed?")
+    verdicts = [(row["run_id"], row["test"], row["verdict"], row["verdict_before"]) for row in rows]
+    assert verdicts == [
         ("first", "rtt", "inconclusive", None),
         ("second", "rtt", "inconclusive", "inconclusive"),
         ("first", "tcp-1", "better", None),
         ("second", "tcp-1", "better", "better"),
         ("third", "tcp-1", "worse", "better"),
     ]
-    last = found[-1]
+    last = rows[-1]
     assert (last["ratio"], last["ci_simultaneous_low"]) == (0.9, 1.902)
     assert last["run_started_at"] == datetime.datetime(2026, 11, 16, 8)
 
 
 def test_slow_pairs(ask):
-    found = ask("Which pairs of nodes are slow?")
-    told = [(row["arm"], row["node"], row["other_node"], row["trials"]) for row in found]
-    assert told == [
+    rows = ask("Which pairs of nodes are slow?")
+    slow = [(row["arm"], row["node"], row["other_node"], row["trials"]) for row in rows]
+    assert slow == [
         ("treatment", "treatment-3", "treatment-4", 22),
         ("baseline", "baseline-1", "baseline-2", 22),
         ("treatment", "treatment-1", "treatment-2", 22),
     ]
-    assert [row["share_of_best"] for row in found] == pytest.approx([0.8, 1, 1])
+    assert [row["share_of_best"] for row in rows] == pytest.approx([0.8, 1, 1])
 
 
 def test_lost_trials(ask):
-    found = ask("Why were trials lost?")
-    told = [tuple(row.values()) for row in found]
+    rows = ask("Why were trials lost?")
+    causes = [tuple(row.values()) for row in rows]
     # Each run has the sample's one lost trial. Two runs lost three more each.
-    assert told == [
+    assert causes == [
         (RESET, "iperf3", 6, 2, "2026-11-09", "2026-11-17"),
         ("the server is busy", "ping", 4, 4, "2026-11-02", "2026-11-17"),
     ]
 
 
 def test_changes_of_the_baseline(ask):
-    found = ask("Did a kernel, a CNI or a machine image move the baseline?")
-    told = [
+    rows = ask("Did a kernel, a CNI or a machine image move the baseline?")
+    changes = [
         (row["test"], row["client_kernel"], row["client_cni"], row["first_day"], row["runs"])
-        for row in found
+        for row in rows
     ]
-    assert told == [
+    assert changes == [
         ("rtt", "6.12.0", "amazon-k8s-cni:v1.20.4", "2026-11-02", 2),
         ("rtt", "6.18.2", "amazon-k8s-cni:v1.21.0", "2026-11-16", 2),
         ("tcp-1", "6.12.0", "amazon-k8s-cni:v1.20.4", "2026-11-02", 2),
         ("tcp-1", "6.18.2", "amazon-k8s-cni:v1.21.0", "2026-11-16", 2),
     ]
-    assert [row["throughput_change"] for row in found[:3]] == [None] * 3
-    assert found[3]["throughput_change"] == pytest.approx(-0.1, abs=0.005)
-    assert found[1]["rtt_change"] == pytest.approx(-0.1, abs=0.005)
-    assert {row["client_machine_image"] for row in found} == {"ami-1", "ami-2"}
+    assert [row["throughput_change"] for row in rows[:3]] == [None] * 3
+    assert rows[3]["throughput_change"] == pytest.approx(-0.1, abs=0.005)
+    assert rows[1]["rtt_change"] == pytest.approx(-0.1, abs=0.005)
+    assert {row["client_machine_image"] for row in rows} == {"ami-1", "ami-2"}

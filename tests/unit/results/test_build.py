@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from rackrate_cli.printing.estimate import print_estimate
@@ -33,14 +31,14 @@ def results(**changes):
 
 
 def test_everything_the_analysis_found_is_in_the_results():
-    found = samples.results()
+    built = samples.results()
     analysis = samples.analysis()
     for name in ("verdicts", "regressions", "summaries", "marks", "method"):
-        assert getattr(found, name) == getattr(analysis, name)
-    assert found.mark_notes == ("2 of 23 trials may have been limited by the client's CPU.",)
-    assert found.warnings == ("1 of 2 pairs did not warm up.", *analysis.warnings)
-    assert found.estimates == samples.planned_run().estimates
-    assert found.run.seconds == 90
+        assert getattr(built, name) == getattr(analysis, name)
+    assert built.mark_notes == ("2 of 23 trials may have been limited by the client's CPU.",)
+    assert built.warnings == ("1 of 2 pairs did not warm up.", *analysis.warnings)
+    assert built.estimates == samples.planned_run().estimates
+    assert built.run.seconds == 90
 
 
 def test_the_open_comparisons_with_earlier_runs_stand_beside_why_the_run_stopped():
@@ -52,9 +50,9 @@ def test_the_open_comparisons_with_earlier_runs_stand_beside_why_the_run_stopped
 
 
 def test_what_the_run_waited_is_no_part_of_what_it_took():
-    found = samples.results(times=replace(samples.TIMES, waited_seconds=60.0))
-    assert (found.run.seconds, found.run.waited_seconds) == (30, 60)
-    page = render_page(found, samples.trials(), {})
+    built = samples.results(times=replace(samples.TIMES, waited_seconds=60.0))
+    assert (built.run.seconds, built.run.waited_seconds) == (30, 60)
+    page = render_page(built, samples.trials(), {})
     assert "took 30 s, after 1 min 00 s of waiting" in page
 
 
@@ -68,21 +66,21 @@ def test_a_child_that_somebody_stopped_has_not_failed(status, is_stop):
 def test_a_warm_up_is_kept_apart_from_the_trials_that_count():
     first, *rest = samples.trials()
     refused = builders.trial_of(first.key, samples.TESTS[0], None, reason="Connection refused")
-    found = samples.results(trials=[refused, *rest])
-    assert (found.warm_up.measured, found.warm_up.failed) == (3, 1)
-    assert [f.block for f in found.trials.failures] == [6]
-    assert [trial.reason for trial in found.warm_up.trials] == [
+    built = samples.results(trials=[refused, *rest])
+    assert (built.warm_up.measured, built.warm_up.failed) == (3, 1)
+    assert [f.block for f in built.trials.failures] == [6]
+    assert [trial.reason for trial in built.warm_up.trials] == [
         *("Connection refused", None, None, None),
     ]
 
 
 def test_a_trial_that_never_ran_has_failed_without_a_reason():
-    found = samples.results(trials=samples.trials()[:-2]).trials
-    assert (found.planned, found.measured, found.failed) == (24, 22, 2)
-    assert found.failures == ()
+    counts = samples.results(trials=samples.trials()[:-2]).trials
+    assert (counts.planned, counts.measured, counts.failed) == (24, 22, 2)
+    assert counts.failures == ()
 
 
-def test_an_arm_tells_whose_nodes_it_uses_and_through_which_network():
+def test_an_arm_reports_whose_nodes_it_uses_and_through_which_network():
     first, second = samples.arms()
     host = {"stack_arm": "baseline", "client_network": "host", "server_network": "host"}
     arms = (first.model_copy(update=host), second)
@@ -94,13 +92,13 @@ def test_an_arm_tells_whose_nodes_it_uses_and_through_which_network():
 
 
 def test_counters_are_given_as_what_the_run_added_and_unknown_is_not_zero():
-    found = results(counters=samples.counters())["counters"]
-    assert found["nodes"]["treatment-1"]["eth0"] == {
+    counters = results(counters=samples.counters())["counters"]
+    assert counters["nodes"]["treatment-1"]["eth0"] == {
         "bw_out_allowance_exceeded": 900,
         "pps_allowance_exceeded": 0,
     }
-    assert found["nodes"]["baseline-1"]["eth0"] == {"bw_out_allowance_exceeded": None}
-    assert found["note"] == "1 node could not be read after the run."
+    assert counters["nodes"]["baseline-1"]["eth0"] == {"bw_out_allowance_exceeded": None}
+    assert counters["note"] == "1 node could not be read after the run."
     assert results()["counters"] is None
 
 
@@ -111,21 +109,21 @@ def test_a_gauge_keeps_both_readings_and_is_no_increase():
         after={"n": {"e": {name: 4, "tx_bytes": 3}}, "m": {"e": {name: 2}}},
         note=None,
     )
-    found = results(counters=read)["counters"]
-    assert found["nodes"]["n"]["e"] == {"tx_bytes": 2}
-    assert found["gauges"] == {
+    counters = results(counters=read)["counters"]
+    assert counters["nodes"]["n"]["e"] == {"tx_bytes": 2}
+    assert counters["gauges"] == {
         "n": {"e": {name: {"before": 9, "after": 4}}},
         "m": {"e": {name: {"before": None, "after": 2}}},
     }
 
 
-def test_a_node_tells_what_its_network_cards_were():
+def test_a_node_reports_what_its_network_cards_were():
     read = Counters(before={}, after={}, interfaces={"treatment-1": {"ens5": CARD}}, note=None)
-    found = results(counters=read)
-    first, *others = found["arms"][0]["node_facts"]
+    document = results(counters=read)
+    first, *others = document["arms"][0]["node_facts"]
     assert first["interfaces"]["ens5"]["driver_version"] == "2.16.1g"
     assert all(node["interfaces"] is None for node in others)
-    assert found["versions"]["network_drivers"] == ["ena 2.16.1g"]
+    assert document["versions"]["network_drivers"] == ["ena 2.16.1g"]
 
 
 def test_a_counter_that_fell_was_reset_and_has_no_increase():
@@ -147,8 +145,8 @@ def test_the_status_of_a_run_that_came_to_its_end(failure, lost, status):
 
 
 def test_the_command_reads_what_the_report_writes():
-    found = results(counters=samples.counters())
-    read = read_results(json.dumps(found).encode(), "run-1")
+    document = results(counters=samples.counters())
+    read = read_results(json.dumps(document).encode(), "run-1")
     console = Console(file=io.StringIO(), width=80)
     print_results(console, read, verbose=True)
     text = " ".join(console.file.getvalue().split())
@@ -160,7 +158,7 @@ def test_the_command_reads_what_the_report_writes():
         "did not warm up",
     ):
         assert part in text, part
-    assert found["conclusion"] in text
+    assert document["conclusion"] in text
 
 
 def test_the_command_reads_what_a_plan_estimates():
@@ -177,12 +175,3 @@ def test_the_command_reads_what_a_plan_estimates():
     text = " ".join(" ".join(lines).split())
     for part in ("node-a", "EC2 c5.large, 4 nodes *", "state transitions", "Total", "Remedy:"):
         assert part in text, part
-
-
-def names(value: Any) -> Iterator[str]:
-    """All names of fields in a document."""
-    if isinstance(value, dict):
-        yield from value
-    for entry in value.values() if isinstance(value, dict) else value:
-        if isinstance(entry, dict | list):
-            yield from names(entry)

@@ -24,13 +24,13 @@ RATIOS = (1.94, 1.72, 1.99, 1.88)
 def run(number: int, ratio: float = 1.9, *, nodes: int | None = None, **changes: Any) -> Results:
     """The results of a run on nodes of its own, or on those of another number, on its own day."""
     arms = tuple(on_nodes(arm, number if nodes is None else nodes) for arm in samples.arms())
-    told = samples.verdict(ratio=ratio, ci95=(ratio * 0.99, ratio * 1.01))
-    found = samples.results(verdicts=(told,), **changes)
+    verdict = samples.verdict(ratio=ratio, ci95=(ratio * 0.99, ratio * 1.01))
+    results = samples.results(verdicts=(verdict,), **changes)
     started_at = f"2026-11-{number:02d}T08:00:00.000Z"
-    facts_of_run = found.run.model_copy(
+    facts_of_run = results.run.model_copy(
         update={"id": campaigns.run_id(number), "started_at": started_at}
     )
-    return found.model_copy(update={"run": facts_of_run, "arms": arms})
+    return results.model_copy(update={"run": facts_of_run, "arms": arms})
 
 
 def on_nodes(arm: Arm, number: int) -> Arm:
@@ -47,12 +47,12 @@ RUNS = tuple(run(n, ratio) for n, ratio in enumerate(RATIOS, 1))
 
 def built(runs=RUNS, *, kind="draws", steps=None, **more: Any) -> CampaignResults:
     """A campaign of these runs."""
-    made = [step(n) for n in range(1, len(runs) + 1)] if steps is None else steps
+    steps_made = [step(n) for n in range(1, len(runs) + 1)] if steps is None else steps
     fields = {"swept": more.pop("swept", None), "series": more.pop("series", None)}
     return build_campaign(
         facts(kind=kind, lab_scale=None, **fields),
         plan={},
-        steps=made,
+        steps=steps_made,
         runs=runs,
         least=4,
         most=12,
@@ -91,20 +91,20 @@ def test_a_test_with_other_parameters_than_the_newest_runs_is_left_out():
 
 def test_pooled_runs_on_the_same_nodes_are_one_draw_with_both_names():
     runs = (*RUNS, run(5, 1.96, nodes=1))
-    found = built(runs, kind="pool")
-    (answer,) = found.answers
+    results = built(runs, kind="pool")
+    (answer,) = results.answers
     assert len(answer.draws) == 4
-    assert found.pooling.startswith("5 runs count as 4 draws")
-    assert found.pooling in found.conclusion
+    assert results.pooling.startswith("5 runs count as 4 draws")
+    assert results.pooling in results.conclusion
     assert "in these" in answer.claim and answer.scope == "these stacks"
     assert answer.draws[0].run_ids == [campaigns.run_id(1), campaigns.run_id(5)]
 
 
-def test_a_pool_tells_what_differed_with_the_nodes_as_a_comparison_does():
+def test_a_pool_reports_what_differed_with_the_nodes_as_a_comparison_does():
     versions = RUNS[0].versions.model_copy(update={"image": "example.test/tools:0"})
     runs = (RUNS[0].model_copy(update={"versions": versions}), *RUNS[1:])
-    found = built(runs, kind="pool")
-    assert {each.what.split(" of ")[0] for each in found.differences} == {"image", "nodes"}
+    results = built(runs, kind="pool")
+    assert {each.what.split(" of ")[0] for each in results.differences} == {"image", "nodes"}
     assert "nothing that rackrate records differed" not in built(RUNS, kind="pool").conclusion
     assert built(runs).differences == ()
 
@@ -120,17 +120,17 @@ def test_draws_that_differ_in_more_than_their_nodes_are_warned_of():
 
 def test_a_sweep_has_cells_and_no_answers():
     steps = [step(n, value=value) for n, value in enumerate((15, 60, 60, 15), 1)]
-    found = built(kind="sweep", steps=steps, swept="nodes")
-    assert found.answers == ()
-    assert {cell.value for cell in found.sweep} == {15, 60}
-    assert all(cell.runs == 2 for cell in found.sweep)
+    results = built(kind="sweep", steps=steps, swept="nodes")
+    assert results.answers == ()
+    assert {cell.value for cell in results.sweep} == {15, 60}
+    assert all(cell.runs == 2 for cell in results.sweep)
 
 
 @pytest.mark.parametrize("kind", ["draws", "sweep", "pool"])
 def test_a_campaign_without_a_run_says_that_nothing_can_be_said(kind):
-    found = built((), kind=kind)
-    assert found.conclusion.startswith("Nothing can be said")
-    assert found.answers == () == found.sweep == found.differences
+    results = built((), kind=kind)
+    assert results.conclusion.startswith("Nothing can be said")
+    assert results.answers == () == results.sweep == results.differences
 
 
 def test_the_labs_scale_is_that_of_the_runs():
@@ -144,9 +144,9 @@ def test_the_placement_of_each_arm_is_recorded():
 
 
 def test_a_pooled_run_is_a_step_with_its_nodes_and_where_it_is_from():
-    found = pooled_step(2, RUNS[0], "the stack other")
-    assert (found.number, found.run_id, found.source) == (2, RUNS[0].run.id, "the stack other")
-    assert set(found.nodes) == {"treatment", "baseline"}
+    step = pooled_step(2, RUNS[0], "the stack other")
+    assert (step.number, step.run_id, step.source) == (2, RUNS[0].run.id, "the stack other")
+    assert set(step.nodes) == {"treatment", "baseline"}
 
 
 def test_no_runs_have_no_answers():

@@ -31,13 +31,13 @@ TIMES = RunTimes(started_at="2026-11-21T08:00:00Z", written_at="2026-11-21T08:00
 
 def recorded(run_id, values=VALUES, *, marks=(), **options):
     """A run as read from the store."""
-    made = evidence(values, **options)
+    evidence_of_run = evidence(values, **options)
     trials = {
         key: trial.model_copy(update={"raw_key": f"runs/{run_id}/raw/{key.id}.1.txt"})
-        for key, trial in made.trials.items()
+        for key, trial in evidence_of_run.trials.items()
     }
     record = RunRecord(id=run_id, status="succeeded", started_at=TIMES.started_at, lab_scale=0.05)
-    return Recorded(run=record, evidence=replace(made, trials=trials), marks=marks)
+    return Recorded(run=record, evidence=replace(evidence_of_run, trials=trials), marks=marks)
 
 
 def compare(ours, *theirs, baseline=None):
@@ -117,12 +117,12 @@ JSON = st.recursive(
 @given(st.dictionaries(st.text(), JSON, max_size=3), JSON)
 def test_whatever_is_asked_for_is_read_or_refused(others, asked):
     try:
-        found = read_request({**others, "compare": asked})
+        request = read_request({**others, "compare": asked})
     except InvalidComparison as refused:
         assert refused.faults
     else:
         others = asked["with"] if isinstance(asked["with"], list) else [asked["with"]]
-        assert (found.run, list(found.others)) == (asked["run"], others)
+        assert (request.run, list(request.others)) == (asked["run"], others)
 
 
 # -- comparison.json
@@ -135,7 +135,7 @@ def four_runs(**options):
     return [recorded(run_id, **options) for run_id in MAIN]
 
 
-def test_a_run_that_left_the_same_shows_no_difference_and_none_is_told():
+def test_a_run_that_left_the_same_shows_no_difference_and_none_is_reported():
     document = compare(recorded("run-2"), *four_runs()).document
     assert set(words(document).values()) == {"no meaningful difference"}
     assert "Between run-2 and the 4 runs, nothing that rackrate records differed." in (
@@ -233,7 +233,7 @@ def test_a_baseline_names_its_runs_on_the_page():
     assert "../../runs/run-5/raw/" in page
 
 
-def test_a_difference_without_a_recorded_cause_is_said_to_have_none():
+def test_a_difference_without_a_recorded_cause_is_reported_to_have_none():
     document = compare(recorded("run-2", SLOWER), *four_runs()).document
     assert (
         "nothing that rackrate records differed, so what made the difference is something it does"
@@ -290,7 +290,7 @@ def test_trials_raw_values_and_marks_have_the_names_of_the_arms_and_a_way_to_the
     assert ("treatment (run-1)", raw_key) in keys
 
 
-def test_what_could_not_be_compared_is_said_and_left_out():
+def test_what_could_not_be_compared_is_reported_and_left_out():
     longer = RTT.model_copy(update={"count": 60})
     compared = compare(recorded("run-2", tests=(TCP, longer)), recorded("run-1"))
     document = compared.document
@@ -305,7 +305,7 @@ def test_what_could_not_be_compared_is_said_and_left_out():
     )
 
 
-def test_what_only_the_other_run_has_is_said_too():
+def test_what_only_the_other_run_has_is_reported_too():
     document = compare(recorded("run-2", tests=(TCP,)), recorded("run-1")).document
     assert "Not compared: the test rtt is not in the run run-2." in document.warnings
 
@@ -331,10 +331,3 @@ def test_lost_trials_are_failures_and_never_zero():
     assert counts.failed == 1
     (failure,) = counts.failures
     assert (failure.arm, failure.test, failure.reason) == ("treatment", "rtt", "lost")
-
-
-def test_it_makes_a_page():
-    compared = compare(recorded("run-2", SLOWER), recorded("run-1"))
-    page = render_page(compared.document, compared.trials, compared.raw)
-    assert "treatment (run-1)" in page
-    assert "../../runs/run-1/raw/" in page

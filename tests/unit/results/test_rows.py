@@ -34,8 +34,8 @@ NODES = samples.planned_run().nodes
 TABLES = {"trials": TRIALS, "verdicts": VERDICTS}
 
 
-def csv_of(trials, results, nodes=NODES):
-    return list(csv.DictReader(io.StringIO(trials_csv(trials, results, nodes))))
+def csv_of(trials, results):
+    return list(csv.DictReader(io.StringIO(trials_csv(trials, results, NODES))))
 
 
 def lines(trials=samples.TRIALS):
@@ -49,8 +49,8 @@ def read(tmp_path, duckdb):
     def rows(body):
         path = tmp_path / "table.parquet"
         path.write_bytes(body)
-        found = duckdb.sql(f"FROM '{path}'")
-        return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+        relation = duckdb.sql(f"FROM '{path}'")
+        return [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
 
     return rows
 
@@ -61,8 +61,8 @@ def read(tmp_path, duckdb):
 @pytest.mark.parametrize("name", TABLES)
 def test_glue_describes_the_columns_that_are_written(name):
     properties = GLUE[f"{name.title()}Table"]["Properties"]["TableInput"]
-    wanted = glue_columns(TABLES[name])
-    assert properties["StorageDescriptor"]["Columns"] == wanted, "run `make docs`"
+    expected = glue_columns(TABLES[name])
+    assert properties["StorageDescriptor"]["Columns"] == expected, "run `make docs`"
     assert properties["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
 
 
@@ -98,13 +98,13 @@ def test_there_is_one_row_for_each_trial_with_its_quantities_in_units():
 def test_all_metrics_of_a_trial_are_in_its_row():
     values = {"latency": 0.0002, "latency_p99": 0.0004}
     trial = samples.trials()[5].model_copy(update={"values": values})
-    found = samples.results(trials=[trial])
+    results = samples.results(trials=[trial])
     more = tuple(
         MetricOfTest(test="rtt", metric=name, unit="s", better="lower", statistic="")
         for name in values
     )
-    found = found.model_copy(update={"metrics": found.metrics + more})
-    (row,) = csv_of([trial], found)
+    results = results.model_copy(update={"metrics": results.metrics + more})
+    (row,) = csv_of([trial], results)
     assert (row["latency_seconds"], row["latency_p99_seconds"]) == ("0.0002", "0.0004")
 
 
@@ -170,9 +170,9 @@ def test_options_are_sorted_so_that_the_same_ones_are_written_the_same_way():
 
 def test_parquet_holds_what_the_csv_holds(read):
     trials = samples.trials()
-    found = read(trials_parquet(trials, samples.results(trials=trials), NODES))
+    rows = read(trials_parquet(trials, samples.results(trials=trials), NODES))
     assert [
-        {name: "" if value is None else value for name, value in row.items()} for row in found
+        {name: "" if value is None else value for name, value in row.items()} for row in rows
     ] == [typed(row) for row in lines(trials)]
 
 

@@ -16,8 +16,7 @@ PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 VALIDATOR = Draft202012Validator(PUBLISHED)
 
 
-def results(**changes):
-    return samples.results(counters=samples.counters(), **changes).to_json()
+DOCUMENT = samples.results(counters=samples.counters()).to_json()
 
 
 def test_the_schema_is_a_schema_of_its_draft_and_of_these_results():
@@ -27,7 +26,7 @@ def test_the_schema_is_a_schema_of_its_draft_and_of_these_results():
 
 
 def test_results_are_valid_by_the_published_schema():
-    VALIDATOR.validate(results())
+    VALIDATOR.validate(DOCUMENT)
 
 
 def test_a_run_of_nothing_is_valid_too():
@@ -46,7 +45,7 @@ def objects(value, path=()):
 
 #: Objects whose keys are names of nodes, interfaces, counters or marks.
 NAMED = {"bytes_per_node", "gauges", "nodes", "marks"}
-PATHS = [path for path, _ in objects(results()) if not NAMED & set(path)]
+PATHS = [path for path, _ in objects(DOCUMENT) if not NAMED & set(path)]
 
 
 def at(document, path):
@@ -57,12 +56,11 @@ def at(document, path):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: ".".join(map(str, path)) or "root")
 def test_no_field_may_be_added_unsaid_or_left_out(path):
-    changed = deepcopy(results())
-    at(changed, path)["surprise"] = 1
-    assert not VALIDATOR.is_valid(changed)
-    missing = deepcopy(results())
-    holder = at(missing, path)
+    document = deepcopy(DOCUMENT)
+    holder = at(document, path)
     for name in list(holder):
         value = holder.pop(name)
-        assert not VALIDATOR.is_valid(missing), name
+        assert not VALIDATOR.is_valid(document), name
         holder[name] = value
+    holder["surprise"] = 1
+    assert not VALIDATOR.is_valid(document)

@@ -72,18 +72,18 @@ class NodeGroups:
     def boot(self):
         """Let the nodes follow the sizes."""
         for group, sizes in self.sizes.items():
-            there = [each for each in self.cluster.nodes if _group_of(each) == group]
-            kept = there[: sizes.desired]
+            existing = [each for each in self.cluster.nodes if _group_of(each) == group]
+            staying = existing[: sizes.desired]
             new = [
                 node(
                     f"{group}-{next(self._numbers)}",
                     group,
                     **{"rackrate.dev/arm": group.rpartition("-")[0]},
                 )
-                for _ in range(sizes.desired - len(kept))
+                for _ in range(sizes.desired - len(staying))
             ]
             others = [each for each in self.cluster.nodes if _group_of(each) != group]
-            self.cluster.nodes = [*others, *kept, *new]
+            self.cluster.nodes = [*others, *staying, *new]
 
     @property
     def node_names(self):
@@ -128,7 +128,7 @@ def results_of_run(run_id, ratio=1.9, *, scale=None, instance=None, **changes):
         )
         for name, nodes in names.items()
     ]
-    found = verdict(
+    verdict_of_run = verdict(
         ratio=ratio,
         ci95=(ratio * 0.99, ratio * 1.01),
         arm_median=4.9e9 * ratio,
@@ -136,7 +136,7 @@ def results_of_run(run_id, ratio=1.9, *, scale=None, instance=None, **changes):
     )
     analysis = Analysis(
         method="",
-        verdicts=(found,),
+        verdicts=(verdict_of_run,),
         summaries=(),
         marks=(),
         regressions=(),
@@ -161,6 +161,6 @@ def store_run(store, results: Results, status="succeeded", **attributes):
     run_id = results.run.id
     store.runs.start(run_id, "running", now(), execution_arn=f"arn:{run_id}")
     store.runs.put(run_id, "results.json", results)
-    given = Plan.from_json(results.plan)
-    store.runs.put(run_id, "plan.json", planned_run(given, results.arms, run_id=run_id))
+    planned = Plan.from_json(results.plan)
+    store.runs.put(run_id, "plan.json", planned_run(planned, results.arms, run_id=run_id))
     store.runs.finish(run_id, status, lab_scale=results.run.lab_scale, **attributes)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rackrate.stages.run.collect import collect
 from rackrate.stages.run.deploy import deploy as deploy_servers
 from rackrate.stages.run.launch import launch
 from rackrate.stages.run.plan import plan as plan_run
-from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN, States
+from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN, States, collect_pods
 
 
 @pytest.fixture
@@ -34,20 +33,16 @@ def deploy(plan, resources, store):
 
 @pytest.fixture
 def measure(resources):
-    """Return a function that runs an item as the state machine does. It returns launch's answer."""
+    """Return a function that runs items as the state machine does.
 
-    def do(item):
-        launched = launch(RUN, item, resources)
-        if launched.pods:
-            collected = collect(
-                RUN,
-                launched.repeated or item,
-                resources,
-                attempt=launched.attempt,
-                deadline=launched.deadline,
-                watch_seconds=1,
-            )
-            assert collected.finished
+    It returns what Launch returned for the last one.
+    """
+
+    def do(*items):
+        for item in items:
+            launched = launch(RUN, item, resources)
+            if launched.pods:
+                assert collect_pods(resources, launched.repeated or item, launched).finished
         return launched
 
     return do

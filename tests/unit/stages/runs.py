@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from rackrate.measure import manifests
+from rackrate.stages.run.collect import collect
 from rackrate.times import later, now
+from rackrate_contract.selectors import Selector
+from tests.unit.samples import SETTINGS
 
 RUN = "run-1"
 EXECUTIONS = "arn:aws:states:us-east-1:123456789012:execution:rackrate-benchmark:"
@@ -44,13 +48,13 @@ class Tasks:
         class TaskTimedOut(Exception): ...
 
     def __init__(self):
-        self.told = []
+        self.outcomes = []
 
-    def send_task_success(self, **told):
-        self.told.append(told)
+    def send_task_success(self, **outcome):
+        self.outcomes.append(outcome)
 
-    def send_task_failure(self, **told):
-        self.told.append(told)
+    def send_task_failure(self, **outcome):
+        self.outcomes.append(outcome)
 
 
 class States:
@@ -65,6 +69,36 @@ class States:
 
 def trials(store):
     return list(store.trials.of(RUN).values())
+
+
+def collect_pods(resources, item, launched, *, deadline=None, seconds=1):
+    """Collect an item's pods as the state machine does, and return what Collect returns."""
+    return collect(
+        RUN,
+        item,
+        resources,
+        attempt=launched.attempt,
+        deadline=launched.deadline if deadline is None else deadline,
+        watch_seconds=seconds,
+    )
+
+
+def without_node_groups(cluster):
+    """Settings of a stack that knows its nodes by the label `rack`, which they get."""
+    for node in cluster.nodes:
+        labels = node["metadata"]["labels"]
+        group = labels.pop("eks.amazonaws.com/nodegroup")
+        labels["rack"] = next(arm.name for arm in SETTINGS.arms if group in arm.node_groups)
+    arms = (
+        replace(arm, node_groups=(), selector=Selector.parse(f"rack={arm.name}"))
+        for arm in SETTINGS.arms
+    )
+    return replace(SETTINGS, arms=tuple(arms))
+
+
+def in_cluster(cluster, name):
+    """A node of the cluster, as in the Kubernetes API."""
+    return next(node for node in cluster.nodes if node["metadata"]["name"] == name)
 
 
 def json_of(store, name):

@@ -24,8 +24,7 @@ PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 
 @pytest.fixture
 def whole_run(deploy, measure):
-    for item in deploy():
-        measure(item)
+    measure(*deploy())
 
 
 def test_a_whole_run_ends_in_verdicts_results_and_a_page(whole_run, store, s3, resources):
@@ -92,8 +91,7 @@ def test_a_loss_within_tolerance_degrades_the_run(deploy, measure, cluster, stor
 
 
 def test_too_many_losses_fail_the_run_with_its_verdicts_stored(deploy, measure, store, resources):
-    for item in deploy()[:2]:
-        measure(item)
+    measure(*deploy()[:2])
     with pytest.raises(TrialsLost, match="24 of 36 trials were lost: 24 trials: never ran"):
         analyze(RUN, resources, after_failure=False)
     assert len(store.trials.verdicts(RUN)) == 3
@@ -107,8 +105,7 @@ def test_a_run_with_a_node_of_an_unknown_type_is_measured_and_warns_of_it(
     deploy, measure, cluster, store, resources
 ):
     cluster.nodes[0]["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "c99.mega"
-    for item in deploy():
-        measure(item)
+    measure(*deploy())
     analyze(RUN, resources, after_failure=False)
     analysis = json_of(store, "analysis.json")
     assert len(analysis["verdicts"]) == 3
@@ -134,6 +131,7 @@ class TestOtherRuns:
         start, end = min(first for first, _ in times), max(last for _, last in times)
 
         def analyzed(status="running", started=-60, **attributes):
+            store.table.delete("run#other", "run")
             store.runs.start("other", status, later(start, started), **attributes)
             analyze(RUN, resources, after_failure=False)
             return json_of(store, "analysis.json")["warnings"]
@@ -141,26 +139,16 @@ class TestOtherRuns:
         self.start, self.end = start, end
         return analyzed
 
-    def test_a_run_that_held_the_same_nodes_is_named(self, warnings):
-        (told,) = warnings(stack_arms=["baseline"], leased_at=later(self.start, -1))
-        assert told.startswith("The run other used the nodes of baseline too, for ")
+    def test_a_run_that_held_the_same_nodes_is_named_also_of_an_older_rackrate(self, warnings):
+        (warning,) = warnings(stack_arms=["baseline"], leased_at=later(self.start, -1))
+        assert warning.startswith("The run other used the nodes of baseline too, for ")
+        (warning,) = warnings()
+        assert warning.startswith("The run other may have used the nodes of treatment and baseline")
 
-    def test_a_run_of_an_older_rackrate_is_named(self, warnings):
-        (told,) = warnings()
-        assert told.startswith("The run other may have used the nodes of treatment and baseline")
-
-    def test_a_run_that_only_waited_is_not_named(self, warnings):
-        assert warnings(stack_arms=["treatment", "baseline"]) == []
-
-    def test_a_run_that_came_after_is_not_named(self, warnings):
-        assert warnings(stack_arms=["baseline"], leased_at=later(self.end, 1)) == []
-
-    def test_a_run_that_had_ended_before_is_not_named(self, warnings):
-        assert warnings("succeeded", finished_at=later(self.start, -1)) == []
-
-    @pytest.mark.parametrize("status", ["dry_run", "invalid"])
-    def test_a_run_that_never_had_nodes_is_not_named(self, warnings, status):
-        assert warnings(status) == []
-
-    def test_a_run_that_ended_days_ago_without_a_record_of_its_end_is_not_named(self, warnings):
-        assert warnings(started=-3 * 86_400) == []
+    def test_a_run_that_did_not_have_the_nodes_meanwhile_is_not_named(self, warnings):
+        assert warnings(stack_arms=["treatment", "baseline"]) == [], "it only waited"
+        assert warnings(stack_arms=["baseline"], leased_at=later(self.end, 1)) == [], "it was later"
+        assert warnings("succeeded", finished_at=later(self.start, -1)) == [], "it had ended before"
+        assert warnings(started=-3 * 86_400) == [], "nobody recorded its end days ago"
+        for status in ("dry_run", "invalid"):
+            assert warnings(status) == [], "it never had nodes"

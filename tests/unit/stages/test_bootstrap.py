@@ -70,11 +70,37 @@ def serve(kind, cluster, seconds=5.0, *, rights=None, owner="my-stack", host="fa
     )
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+
+
 @pytest.fixture
 def empty():
     cluster = FakeCluster()
     cluster.nodes = []
     return cluster
+
+
+@pytest.fixture
+def rights():
+    return Rights()
+
+
+@pytest.fixture
+def function(empty, rights, monkeypatch):
+    """The function's module, with the environment of a stack."""
+    from handlers import bootstrap as function
+
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(function, "_connect", lambda: empty)
+    monkeypatch.setattr(function, "AccessPolicy", lambda eks, environment: rights)
+    return function
+
+
+def refuse(path):
+    raise ClusterUnreachable("the cluster refuses this function")
 
 
 def test_create_makes_everything_and_again_changes_nothing(empty):
@@ -212,23 +238,15 @@ def test_two_stacks_in_one_cluster_do_not_touch_each_other(empty):
 
 def test_another_namespace_is_a_replacement_whose_old_one_is_deleted_afterwards(empty):
     serve("Create", empty, namespace="old")
-    made = serve("Update", empty, namespace="new", PhysicalResourceId="old")
-    assert made.physical_id == "new"
+    replaced = serve("Update", empty, namespace="new", PhysicalResourceId="old")
+    assert replaced.physical_id == "new"
     serve("Delete", empty, namespace="old")
-    named = {thing["metadata"]["name"] for thing in empty.objects.values()}
-    assert named == {
-        "new",
-        "new-services.rackrate.dev",
-        "objects",
-        "runner",
-        "runners",
-        "rackrate:new:node-reader",
-        "rackrate:new:node-readers",
-    }
+    alone = FakeCluster()
+    serve("Create", alone, namespace="new")
+    assert set(empty.objects) == set(alone.objects)
 
 
-def test_a_namespace_that_is_being_deleted_is_waited_for(empty, monkeypatch):
-    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+def test_a_namespace_that_is_being_deleted_is_waited_for(empty):
     serve("Create", empty)
     empty.objects[NAMESPACE]["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
     tries = []
@@ -243,8 +261,7 @@ def test_a_namespace_that_is_being_deleted_is_waited_for(empty, monkeypatch):
     assert "deletionTimestamp" not in empty.objects[NAMESPACE]["metadata"]
 
 
-def test_a_new_access_entry_is_given_time(empty, monkeypatch):
-    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
+def test_a_new_access_entry_is_given_time(empty):
     tries = []
 
     def connect():
@@ -257,9 +274,7 @@ def test_a_new_access_entry_is_given_time(empty, monkeypatch):
     assert len(tries) == 3 and NAMESPACE in empty.objects
 
 
-def test_it_gives_up_in_time(monkeypatch):
-    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
-
+def test_it_gives_up_in_time():
     def connect():
         raise ClusterUnreachable("no route")
 
@@ -278,18 +293,18 @@ def test_deleting_waits_for_the_namespace_but_not_for_ever(empty):
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "properties",
     [
         {"Namespace": "kube-system", "Group": "system:authenticated", "Owner": "their-stack"},
         {"HostNetwork": "true"},
     ],
 )
-def test_a_request_cannot_say_what_is_made_and_for_whom(empty, asked):
+def test_a_request_cannot_say_what_is_made_and_for_whom(empty, properties):
     tenant = bootstrap.Tenant.from_environment(environment())
-    wanted = serve("Create", FakeCluster()).data
-    event = cloudformation_request("Create", asked)
+    expected = serve("Create", FakeCluster()).data
+    event = cloudformation_request("Create", properties)
     answer = bootstrap.serve_request(event, tenant, lambda: empty, Rights(), 5)
-    assert answer.data == wanted
+    assert answer.data == expected
     bound = [thing for thing in empty.objects.values() if thing["kind"].endswith("Binding")]
     assert {subject["name"] for thing in bound for subject in thing.get("subjects", ())} == {
         "rackrate:bench"
@@ -319,15 +334,9 @@ def test_a_physical_id_that_is_no_namespace_is_refused(empty, name):
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
-def test_the_right_to_administer_is_given_back_also_after_a_failure(empty, monkeypatch, kind):
-    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
-    rights = Rights()
+def test_the_right_to_administer_is_given_back_also_after_a_failure(empty, rights, kind):
     serve(kind, empty, rights=rights)
     assert (rights.taken, rights.given_back) == (1, 1)
-
-    def refuse(path):
-        raise ClusterUnreachable("the cluster refuses this function")
-
     empty.get = refuse
     with pytest.raises(ClusterUnreachable):
         serve(kind, empty, 0.05, rights=rights)
@@ -359,44 +368,31 @@ class HeldRights(Rights):
 
 
 @pytest.mark.parametrize("call", ["get", "create", "connect"])
-def test_work_that_hangs_ends_while_there_is_time_to_give_the_right_back(empty, call):
+def test_work_that_hangs_ends_while_there_is_time_to_give_the_right_back(empty, rights, call):
     def hang(*arguments, **named):
         threading.Event().wait(HUNG_SECONDS)
 
-    rights, connect = Rights(), lambda: empty
-    if call == "connect":
-        connect = hang
-    else:
+    if call != "connect":
         setattr(empty, call, hang)
     with pytest.raises(ClusterUnreachable):
-        serve("Create", connect, 0.2, rights=rights)
+        serve("Create", hang if call == "connect" else empty, 0.2, rights=rights)
     assert rights.given_back == 1, "also where an earlier call may have left it"
 
 
 def test_a_request_that_fails_until_the_end_gives_the_right_back_before_lambda_ends_it(
-    empty, monkeypatch
+    empty, function, monkeypatch
 ):
     """The request was handled again, with as much time as before: Lambda ended that."""
-    from handlers import bootstrap as function
-
     context = Running(6.0)
     rights = HeldRights(context)
-    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(bootstrap, "RESERVE_SECONDS", 5.0)
     for name, seconds in {"_RESERVE": 0.1, "_MARGIN": 0.0, "_FIRST_PAUSE": 0.01}.items():
         monkeypatch.setattr(custom_resource, f"{name}_SECONDS", seconds)
-
-    def refuse(path):
-        raise ClusterUnreachable("the cluster refuses this function")
-
     empty.get = refuse
-    for name, value in environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(function, "_connect", lambda: empty)
     monkeypatch.setattr(function, "AccessPolicy", lambda eks, environment: rights)
-    with listener() as (url, told):
+    with listener() as (url, responses):
         function.handler(request("Create", ResponseURL=url), context)
-    assert "refuses this function" in only(told)["Reason"]
+    assert "refuses this function" in only(responses)["Reason"]
     assert rights.left and min(rights.left) > 1.0, "most of the reserve is not used"
 
 
@@ -443,13 +439,11 @@ class Entry:
         (datetime.timedelta(minutes=14), ["View", "Admin"]),
     ],
 )
-def test_the_schedule_takes_away_what_a_function_that_was_ended_has_left(monkeypatch, age, left):
-    from handlers import bootstrap as function
-
+def test_the_schedule_takes_away_what_a_function_that_was_ended_has_left(
+    function, monkeypatch, age, left
+):
     now = datetime.datetime.now(datetime.UTC)
     eks = Entry(View=now - HOUR, Admin=now - age)
-    for name, value in environment().items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setattr(function, "AccessPolicy", lambda _, values: AccessPolicy(eks, values))
     function.handler({"detail-type": "Scheduled Event"}, Context())
     assert list(eks.policies) == left
@@ -461,79 +455,58 @@ def test_nothing_is_left_where_the_entry_is_gone():
     AccessPolicy(eks, environment()).give_back_forgotten()
 
 
-def test_a_right_that_another_call_gave_back_is_taken_again(empty, monkeypatch):
-    monkeypatch.setattr(bootstrap, "_PAUSE_SECONDS", 0.01)
-    rights, get = Rights(), empty.get
+def test_a_right_that_another_call_gave_back_is_taken_again(empty, rights):
+    get = empty.get
 
     def once_refused(path):
-        if rights.taken == 1:
-            raise ClusterUnreachable("the cluster refuses this function")
-        return get(path)
+        return refuse(path) if rights.taken == 1 else get(path)
 
     empty.get = once_refused
     serve("Create", empty, rights=rights)
     assert rights.taken == 2 and NAMESPACE in empty.objects
 
 
-def test_healing_makes_again_what_somebody_deleted_and_answers_the_caller(empty, monkeypatch):
-    from handlers import bootstrap as function
-
-    rights = Rights()
-    monkeypatch.setattr(function, "_connect", lambda: empty)
-    monkeypatch.setattr(function, "AccessPolicy", lambda eks, environment: rights)
-    for name, value in environment().items():
-        monkeypatch.setenv(name, value)
+def test_healing_recreates_what_somebody_deleted_and_answers_the_caller(empty, function, rights):
     serve("Create", empty)
-    wanted = set(empty.objects)
+    expected = set(empty.objects)
     for path in list(empty.objects)[1:]:
         del empty.objects[path]
     answer = function.handler({"RequestType": "Heal"}, Context())
     assert answer == {"Namespace": "bench", "HostNamespace": "", "Group": "rackrate:bench"}
-    assert set(empty.objects) == wanted
+    assert set(empty.objects) == expected
     assert (rights.taken, rights.given_back) == (1, 1)
 
 
 def test_update_puts_the_levels_of_pod_security_right_and_keeps_what_others_wrote(empty):
     serve("Create", empty)
-    wanted = copy.deepcopy(empty.objects[NAMESPACE]["metadata"]["labels"])
-    found = empty.objects[NAMESPACE]["metadata"]
-    found["labels"] |= {
+    expected = copy.deepcopy(empty.objects[NAMESPACE]["metadata"]["labels"])
+    metadata = empty.objects[NAMESPACE]["metadata"]
+    metadata["labels"] |= {
         "pod-security.kubernetes.io/enforce": "privileged",
         "pod-security.kubernetes.io/enforce-version": "v1.0",
         "team": "network",
     }
-    found["annotations"]["their/note"] = "kept"
+    metadata["annotations"]["their/note"] = "kept"
     serve("Update", empty)
-    assert empty.objects[NAMESPACE]["metadata"]["labels"] == wanted | {"team": "network"}
+    assert empty.objects[NAMESPACE]["metadata"]["labels"] == expected | {"team": "network"}
     assert empty.objects[NAMESPACE]["metadata"]["annotations"]["their/note"] == "kept"
 
 
-def test_the_handler_answers_when_it_went_well(empty, monkeypatch):
-    from handlers import bootstrap
-
-    for name, value in environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(bootstrap, "_connect", lambda: empty)
-    monkeypatch.setattr(bootstrap, "AccessPolicy", lambda eks, environment: Rights())
-    with listener() as (url, told):
-        bootstrap.handler(request("Create", ResponseURL=url), Context())
-    answer = only(told)
-    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "bench")
-    assert answer["Data"]["Group"] == "rackrate:bench"
+def test_the_handler_answers_when_it_went_well(function):
+    with listener() as (url, responses):
+        function.handler(request("Create", ResponseURL=url), Context())
+    response = only(responses)
+    assert (response["Status"], response["PhysicalResourceId"]) == ("SUCCESS", "bench")
+    assert response["Data"]["Group"] == "rackrate:bench"
 
 
-def test_the_handler_answers_when_it_went_wrong(monkeypatch):
-    from handlers import bootstrap
-
+def test_the_handler_answers_when_it_went_wrong(function, monkeypatch):
     def connect():
         raise RuntimeError("a bug")
 
-    for name, value in environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(bootstrap, "_connect", connect)
-    monkeypatch.setattr(bootstrap, "AccessPolicy", lambda eks, environment: Rights())
-    with listener() as (url, told):
-        bootstrap.handler(request("Delete", ResponseURL=url, PhysicalResourceId="old"), Context())
-    answer = only(told)
-    assert (answer["Status"], answer["Reason"]) == ("FAILED", "RuntimeError: a bug")
-    assert answer["PhysicalResourceId"] == "old"
+    monkeypatch.setattr(function, "_connect", connect)
+    with listener() as (url, responses):
+        function.handler(request("Delete", ResponseURL=url, PhysicalResourceId="old"), Context())
+    response = only(responses)
+    assert (response["Status"], response["Reason"]) == ("FAILED", "RuntimeError: a bug")
+    assert response["PhysicalResourceId"] == "old"

@@ -21,8 +21,7 @@ def warm_up(store):
 
 def test_links_that_are_up_warn_of_nothing(deploy, measure, store, resources):
     deploy()
-    for item in warm_up(store):
-        measure(item)
+    measure(*warm_up(store))
     assert check_links(RUN, resources) == Links(links=2, down=0)
     assert store.runs.find(RUN).warnings == ()
 
@@ -43,15 +42,14 @@ def test_a_pair_that_cannot_talk_is_named_with_its_arm_the_reason_and_a_remedy(
 ):
     deploy()
     break_one(cluster)
-    for item in warm_up(store):
-        measure(item)
+    measure(*warm_up(store))
     with pytest.raises(LinksDown) as caught:
         check_links(RUN, resources)
-    told = str(caught.value)
-    assert told.startswith("1 of 2 pairs could not be measured")
-    assert re.search(r"arm baseline, node-[cd] to node-[cd]: .*no route to host", told)
-    assert "arm treatment" not in told
-    assert all(word in told for word in ("security groups", "network policies", "ToolImage"))
+    message = str(caught.value)
+    assert message.startswith("1 of 2 pairs could not be measured")
+    assert re.search(r"arm baseline, node-[cd] to node-[cd]: .*no route to host", message)
+    assert "arm treatment" not in message
+    assert all(word in message for word in ("security groups", "network policies", "ToolImage"))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +64,7 @@ def test_a_tool_that_fails_of_itself_does_not_blame_the_security_groups(
 ):
     deploy()
     break_one(cluster, error)
-    for item in warm_up(store):
-        measure(item)
+    measure(*warm_up(store))
     with pytest.raises(LinksDown) as caught:
         check_links(RUN, resources)
     message = str(caught.value)
@@ -80,8 +77,7 @@ def test_links_that_the_plan_tolerates_to_be_down_are_noted(
 ):
     deploy({**PLAN, "tolerated_loss": 0.5})
     break_one(cluster)
-    for item in warm_up(store):
-        measure(item)
+    measure(*warm_up(store))
     assert check_links(RUN, resources) == Links(links=2, down=1)
     (warning,) = store.runs.find(RUN).warnings
     assert "arm baseline" in warning and "no route to host" in warning
@@ -95,17 +91,17 @@ def test_a_link_that_nobody_tried_is_down(deploy, resources):
         check_links(RUN, resources)
 
 
-def test_a_warm_up_that_was_given_up_tells_why_and_counts_for_nothing(deploy, store, resources):
+def test_a_warm_up_that_was_given_up_reports_why_and_counts_for_nothing(deploy, store, resources):
     deploy()
     failure = RunFailure("ServersNotReady", "gone")
-    found = give_up(RUN, warm_up(store)[0], failure, resources)
-    assert found.warm_up is True
+    collected = give_up(RUN, warm_up(store)[0], failure, resources)
+    assert collected.warm_up is True
     assert store.runs.find(RUN).trials_failed == 0
     with pytest.raises(LinksDown, match="ServersNotReady: gone"):
         check_links(RUN, resources)
 
 
 def test_of_very_many_links_that_are_down_only_some_are_named():
-    told = checking._message([f"arm a, {n} to {n + 1}: gone" for n in range(1000)], 1000)
-    assert "1000 of 1000" in told and "and 960 more" in told
-    assert len(told) < 32_768  # the longest cause that Step Functions takes
+    message = checking._message([f"arm a, {n} to {n + 1}: gone" for n in range(1000)], 1000)
+    assert "1000 of 1000" in message and "and 960 more" in message
+    assert len(message) < 32_768  # the longest cause that Step Functions takes

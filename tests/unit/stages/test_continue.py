@@ -11,7 +11,7 @@ from rackrate.measure.nodes import node_of
 from rackrate.results.build import RunFailure
 from rackrate.stages.run.finish import end_or_go_on, finish
 from rackrate_contract.results import Replacement
-from tests.unit.stages.runs import ARN, RUN, Tasks
+from tests.unit.stages.runs import ARN, RUN, Tasks, in_cluster
 
 LONG_AGO = "2026-11-21T08:00:00.000Z"
 STATE = {
@@ -50,14 +50,16 @@ def test_an_execution_ends_with_the_first_error_and_the_sentence_as_its_cause(
     plan()
     stop()
     assert not end(0)
-    assert tasks.told == [{"taskToken": "t", "error": "LinksDown", "cause": "two links are down"}]
+    assert tasks.outcomes == [
+        {"taskToken": "t", "error": "LinksDown", "cause": "two links are down"}
+    ]
 
 
 def test_an_execution_whose_analysis_failed_ends_with_that_error(end, tasks):
     lost = {"Error": "KeyError", "Cause": "a test"}
     end(0, {"failure": None, "later_failure": lost})
     end(0, {**STATE, "later_failure": lost})
-    assert [told["error"] for told in tasks.told] == ["KeyError", "LinksDown"]
+    assert [outcome["error"] for outcome in tasks.outcomes] == ["KeyError", "LinksDown"]
 
 
 def test_a_redriven_execution_goes_on_once_for_each_redrive(plan, stop, end, store, tasks):
@@ -77,7 +79,7 @@ def test_a_redriven_execution_goes_on_once_for_each_redrive(plan, stop, end, sto
     assert not end(1)
     assert store.runs.find(RUN).status == "failed"
     assert end(2)
-    assert [told.get("error") for told in tasks.told] == [None, None, "LinksDown", None]
+    assert [outcome.get("error") for outcome in tasks.outcomes] == [None, None, "LinksDown", None]
 
 
 def test_a_run_whose_end_cannot_be_recorded_does_not_go_on_for_ever(plan, stop, end):
@@ -98,26 +100,20 @@ def test_a_run_that_had_only_to_finish_ends_well_after_a_redrive(plan, resources
 def test_only_trials_whose_partners_are_missing_are_measured_again(
     plan, deploy, measure, stop, end, store
 ):
-    for item in deploy()[:6]:
-        measure(item)
+    measure(*deploy()[:6])
     before = store.trials.of(RUN)
     lost = next(key for key in before if key.block == 2 and key.arm == "treatment")
     store.trials.forget(RUN, apart_from=set(before) - {lost})
     stop()
     end(1)
     plan()
-    kept = store.trials.of(RUN)
-    gone = set(before) - set(kept)
-    assert len(gone) == 2, "the lost trial and its partner of the other arm"
-    assert {key.arm for key in gone} == {"treatment", "baseline"}
-    assert {(key.block, key.test) for key in gone} == {(lost.block, lost.test)}
+    after = store.trials.of(RUN)
+    missing = set(before) - set(after)
+    assert len(missing) == 2, "the lost trial and its partner of the other arm"
+    assert {key.arm for key in missing} == {"treatment", "baseline"}
+    assert {(key.block, key.test) for key in missing} == {(lost.block, lost.test)}
     run = store.runs.find(RUN)
-    assert (run.trials_measured, run.trials_failed) == (len(kept), 0)
-
-
-def in_cluster(cluster, name):
-    """The object of a node."""
-    return next(found for found in cluster.nodes if found["metadata"]["name"] == name)
+    assert (run.trials_measured, run.trials_failed) == (len(after), 0)
 
 
 @pytest.fixture
@@ -184,7 +180,7 @@ def test_a_run_goes_on_with_the_node_that_replaced_a_lost_one(plan, measured, st
         plan()
 
 
-def test_a_plan_that_is_made_anew_forgets_replacements_of_the_old_one(
+def test_a_plan_that_is_made_again_forgets_replacements_of_the_old_one(
     plan, deploy, stop, end, store, cluster
 ):
     deploy()

@@ -18,8 +18,8 @@ from tests.unit.given import Given
 from tests.unit.measure.test_counters import TEXT
 from tests.unit.measure.test_interfaces import TEXT as CARD
 from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS, node
+from tests.unit.stages.runs import RUN, in_cluster
 
-RUN = "run-1"
 OWNER = f"/api/v1/namespaces/rackrate-host/configmaps/{manifests.owner_name(RUN)}"
 NO_DRIVER = CARD["driver-unsupported"]
 ALL_NODES = {name for names in NODES.values() for name in names}
@@ -114,10 +114,10 @@ def test_every_node_is_read_before_and_after_and_further_interfaces_once_more(pl
         ["ethtool", "--statistics", "ens5"],
         ["ethtool", "--statistics", "ens6"],
     ]
-    kept = stored(planned)
-    assert kept.before == kept.after
-    assert kept.before.keys() == ALL_NODES
-    node = kept.after["node-a"]
+    counters = stored(planned)
+    assert counters.before == counters.after
+    assert counters.before.keys() == ALL_NODES
+    node = counters.after["node-a"]
     assert node["ens5"]["bw_out_allowance_exceeded"] == 4031
     assert node["ens5"]["rx_bytes"] == 9_000_000
     assert "bw_out_allowance_exceeded" not in node["ens6"]
@@ -127,9 +127,9 @@ def test_every_node_is_read_before_and_after_and_further_interfaces_once_more(pl
 def test_what_the_interfaces_are_is_kept_from_the_first_reading(planned, cluster):
     read(planned, cluster)
     read(planned, cluster, "after")
-    kept = stored(planned).interfaces
-    assert kept.keys() == ALL_NODES
-    card, other = kept["node-a"]["ens5"], kept["node-a"]["ens6"]
+    interfaces = stored(planned).interfaces
+    assert interfaces.keys() == ALL_NODES
+    card, other = interfaces["node-a"]["ens5"], interfaces["node-a"]["ens6"]
     assert (card.driver, card.driver_version, card.queues, card.mtu) == (
         *("ena", "6.8.0-1044-aws", 4),
         9001,
@@ -150,11 +150,11 @@ def test_a_node_whose_interface_has_a_usual_name_is_read_in_one_go(planned, clus
 
 
 def test_pods_are_what_the_guard_of_their_namespace_admits(planned, cluster):
-    made = []
+    created = []
     answer = cluster.on_client
-    cluster.on_client = lambda pod: (made.append(pod), answer(pod))
+    cluster.on_client = lambda pod: (created.append(pod), answer(pod))
     read(planned, cluster)
-    for pod in made:
+    for pod in created:
         spec = pod["spec"]
         assert spec["hostNetwork"] is True
         assert spec["securityContext"]["runAsNonRoot"] is True
@@ -182,19 +182,18 @@ def test_a_node_that_does_not_answer_is_named_and_the_others_are_read(planned, c
     assert "node-b (its pod had not ended after 30 s)" in done.note
     cluster.on_client = answering(cluster)
     assert read(planned, cluster, "after").nodes == 4
-    kept = stored(planned)
-    assert "node-b" not in kept.before and "node-b" in kept.after
-    assert "node-b" in kept.note, "what was missing before is not forgotten"
+    counters = stored(planned)
+    assert "node-b" not in counters.before and "node-b" in counters.after
+    assert "node-b" in counters.note, "what was missing before is not forgotten"
 
 
 def test_a_node_that_is_not_ready_is_named_and_not_waited_for(planned, cluster):
-    (found,) = (node for node in cluster.nodes if node["metadata"]["name"] == "node-b")
-    found["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
-    asked = []
+    in_cluster(cluster, "node-b")["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    placed = []
     answer = answering(cluster)
-    cluster.on_client = lambda pod: (asked.append(pod["spec"]["nodeName"]), answer(pod))
+    cluster.on_client = lambda pod: (placed.append(pod["spec"]["nodeName"]), answer(pod))
     done = read(planned, cluster)
-    assert (done.nodes, "node-b" in asked) == (3, False)
+    assert (done.nodes, "node-b" in placed) == (3, False)
     assert "not read before the trials: node node-b is not Ready" in done.note
 
 
@@ -214,9 +213,9 @@ def test_the_node_in_a_replaced_ones_place_is_read_and_has_no_reading_before(pla
     assert planned.runs.replace_nodes(RUN, [came], ())
     done = read(planned, cluster, "after")
     assert done.note == "not read before the trials: node node-x came later"
-    kept = stored(planned)
-    assert ("node-a" in kept.before, "node-a" in kept.after) == (True, False)
-    assert ("node-x" in kept.before, "node-x" in kept.after) == (False, True)
+    counters = stored(planned)
+    assert ("node-a" in counters.before, "node-a" in counters.after) == (True, False)
+    assert ("node-x" in counters.before, "node-x" in counters.after) == (False, True)
 
 
 def test_an_image_without_a_shell_is_named_with_what_to_do(planned, cluster):
@@ -233,7 +232,7 @@ def test_an_image_without_a_shell_is_named_with_what_to_do(planned, cluster):
 
 
 @pytest.mark.parametrize(("program", "nodes"), [("cat", 0), ("ethtool", 4)])
-def test_a_program_that_the_image_lacks_is_named_and_what_others_told_is_kept(
+def test_a_program_that_the_image_lacks_is_named_and_what_others_printed_is_kept(
     planned, cluster, program, nodes
 ):
     cluster.on_client = answering(cluster, without={program})
@@ -266,8 +265,8 @@ def test_a_cluster_that_refuses_is_a_note_and_never_a_failure(planned, cluster, 
 def test_a_reading_afterwards_alone_is_kept_and_says_that_the_other_is_missing(planned, cluster):
     done = read(planned, cluster, "after")
     assert done == Counted(nodes=4, note="not read before the trials")
-    kept = stored(planned)
-    assert (kept.before, kept.after.keys()) == ({}, ALL_NODES)
+    counters = stored(planned)
+    assert (counters.before, counters.after.keys()) == ({}, ALL_NODES)
 
 
 def test_the_handler_reads(planned, cluster, monkeypatch):

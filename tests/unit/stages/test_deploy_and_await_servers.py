@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 
@@ -11,18 +9,13 @@ from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotRead
 from rackrate.measure.obstacles import REPLACEMENT_SECONDS
 from rackrate.stages.run.await_servers import Readiness, await_servers, servers_seconds
 from rackrate.stages.run.deploy import deploy as deploy_servers
-from rackrate_contract.selectors import Selector
 from tests.unit.samples import NODES, SETTINGS, node
-from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, missed
+from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, missed, without_node_groups
 
 
-def test_each_arm_gets_servers_and_everything_has_an_owner(deploy, cluster):
+def test_each_arm_gets_servers_and_deploying_again_is_harmless(deploy, cluster, resources):
     deploy()
     assert len(cluster.of_role("server")) == 4
-
-
-def test_deploying_again_is_harmless(deploy, cluster, resources):
-    deploy()
     before = dict(cluster.objects)
     deploy_servers(RUN, ARN, resources)
     assert cluster.objects == before
@@ -44,10 +37,18 @@ def test_a_daemon_set_of_an_earlier_owner_is_not_taken_for_a_new_one(deploy, clu
         deploy_servers(RUN, ARN, resources)
 
 
-def test_a_late_deploy_leaves_nothing_of_a_run_that_was_stopped(deploy, cluster, resources):
+def test_a_late_deploy_leaves_nothing_of_a_run_that_was_stopped(deploy, cluster):
     with pytest.raises(ServersNotReady, match="has ended"):
         deploy(step_functions=States("ABORTED"))
     assert cluster.objects == {}
+
+
+def complain(cluster, reason, message):
+    """Let the servers' containers wait with a complaint of the kubelet."""
+    for pod in cluster.of_role("server"):
+        waiting = {"reason": reason, "message": message}
+        pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
+        pod["status"]["conditions"] = []
 
 
 @pytest.fixture
@@ -63,17 +64,14 @@ def test_ready_when_every_node_has_a_server_that_listens(deploy, wait):
 def test_not_ready_while_one_is_missing(deploy, cluster, wait):
     deploy()
     del cluster.objects[f"{PODS}/server-node-d"]
-    found = wait()
-    assert (found.ready, found.wait_seconds > 0) == (False, True)
+    awaited = wait()
+    assert (awaited.ready, awaited.wait_seconds > 0) == (False, True)
 
 
 def test_servers_that_had_their_time_are_named_with_their_complaint(deploy, cluster, store, wait):
     cluster.servers_ready = False
     deploy()
-    for pod in cluster.of_role("server"):
-        waiting = {"reason": "ErrImagePull", "message": "no such image"}
-        pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
-        pod["status"].pop("podIP")
+    complain(cluster, "ErrImagePull", "no such image")
     missed(store, 301, *NODES["treatment"], *NODES["baseline"])
     with pytest.raises(ServersNotReady, match=r"node-a.*ErrImagePull: no such image"):
         wait()
@@ -85,7 +83,7 @@ def test_many_servers_may_take_longer_because_kubernetes_makes_them_one_by_one()
     assert servers_seconds(2) == servers_seconds(60) == 300
 
 
-def test_a_port_that_another_run_holds_is_told_by_the_scheduler(deploy, cluster, store, wait):
+def test_a_port_that_another_run_holds_is_reported_by_the_scheduler(deploy, cluster, store, wait):
     deploy()
     for pod in cluster.of_role("server"):
         message = "0/4 nodes are available: 1 node(s) didn't have free ports"
@@ -99,10 +97,7 @@ def test_a_port_that_another_run_holds_is_told_by_the_scheduler(deploy, cluster,
 def test_a_server_that_the_image_lacks_is_not_waited_for(deploy, cluster, wait):
     deploy()
     message = 'exec: "iperf3": executable file not found in $PATH: unknown'
-    for pod in cluster.of_role("server"):
-        waiting = {"reason": "RunContainerError", "message": message}
-        pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
-        pod["status"]["conditions"] = []
+    complain(cluster, "RunContainerError", message)
     with pytest.raises(ServersNotReady, match=r"no iperf3 in the image .*ToolImage=build"):
         wait()
 
@@ -110,35 +105,20 @@ def test_a_server_that_the_image_lacks_is_not_waited_for(deploy, cluster, wait):
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
 def test_an_image_that_its_registry_lacks_is_not_waited_for(deploy, cluster, wait, reason):
     deploy()
-    for pod in cluster.of_role("server"):
-        image = pod["spec"]["containers"][0]["image"]
-        message = f"failed to resolve reference {image!r}: {image}: not found"
-        waiting = {"reason": reason, "message": message}
-        pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
-        pod["status"]["conditions"] = []
+    image = SETTINGS.tool_image
+    complain(cluster, reason, f"failed to resolve reference {image!r}: {image}: not found")
     with pytest.raises(ServersNotReady, match=f"no image {image} in its registry.*ToolImage"):
         wait()
 
 
 def test_a_registry_that_does_not_answer_is_waited_for(deploy, cluster, wait):
     deploy()
-    waiting = {"reason": "ErrImagePull", "message": "dial tcp: lookup registry: no such host"}
-    for pod in cluster.of_role("server"):
-        pod["status"]["containerStatuses"] = [{"name": "iperf3", "state": {"waiting": waiting}}]
-        pod["status"]["conditions"] = []
+    complain(cluster, "ErrImagePull", "dial tcp: lookup registry: no such host")
     assert not wait().ready
 
 
 def test_a_lost_node_that_no_node_group_manages_is_named_without_one(deploy, cluster, store, wait):
-    for found in cluster.nodes:
-        del found["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
-        is_treatment = found["metadata"]["name"] in NODES["treatment"]
-        found["metadata"]["labels"]["rack"] = "treatment" if is_treatment else "baseline"
-    arms = tuple(
-        replace(arm, node_groups=(), selector=Selector.parse(f"rack={arm.name}"))
-        for arm in SETTINGS.arms
-    )
-    deploy(settings=replace(SETTINGS, arms=arms))
+    deploy(settings=without_node_groups(cluster))
     cluster.nodes = cluster.nodes[1:]
     cluster.objects.pop(f"{PODS}/server-node-a")
     missed(store, 61, "node-a")
@@ -186,14 +166,13 @@ def test_a_node_that_is_gone_is_awaited_as_long_as_its_group_needs_for_another(
 
 
 def test_another_node_is_awaited_in_place_of_one_that_is_gone(deploy, cluster, store, ec2, wait):
-    for name, where in {"node-a": ("g", "cluster"), "node-b": ("g", "cluster")}.items():
-        ec2.place(name, *where)
+    for name in ("node-a", "node-b", "node-x"):
+        ec2.place(name, "g", "cluster")
     for name in ("node-c", "node-d"):
         ec2.place(name)
     deploy()
     del cluster.objects[f"{PODS}/server-node-a"]
     cluster.nodes[0] = node("node-x", "ng-1")
-    ec2.place("node-x", "g", "cluster")
     assert not wait().ready
     (replaced,) = store.runs.find(RUN).replacements
     assert (replaced.node.name, replaced.block) == ("node-x", 0)
@@ -201,18 +180,16 @@ def test_another_node_is_awaited_in_place_of_one_that_is_gone(deploy, cluster, s
     assert store.runs.find(RUN).phase == "waiting for servers"
     missed(store, 100, "node-a")
     assert not wait().ready, "the node is there, so its server may take its time"
+    pod = cluster.objects[f"{PODS}/server-node-b"]
     cluster.objects[f"{PODS}/server-node-x"] = {
-        **cluster.objects[f"{PODS}/server-node-b"],
+        **pod,
         "spec": {"nodeName": "node-x"},
-    }
-    cluster.objects[f"{PODS}/server-node-x"]["metadata"] = {
-        **cluster.objects[f"{PODS}/server-node-b"]["metadata"],
-        "name": "server-node-x",
+        "metadata": {**pod["metadata"], "name": "server-node-x"},
     }
     assert wait().ready
 
 
-def test_servers_whose_owner_was_deleted_are_made_again_while_they_are_awaited(
+def test_servers_whose_owner_was_deleted_are_recreated_while_they_are_awaited(
     deploy, cluster, wait
 ):
     deploy()

@@ -67,7 +67,7 @@ def test_it_stops_in_time_and_says_what_to_do(s3):
         empty_bucket.empty(BUCKET, s3, seconds=-1)
 
 
-def test_what_s3_refuses_to_delete_is_told(s3):
+def test_what_s3_refuses_to_delete_is_reported(s3):
     s3.put_object(Bucket=BUCKET, Key="a", Body=b"1")
 
     class Refusing:
@@ -86,8 +86,8 @@ def test_the_handler_empties_and_answers(s3, monkeypatch):
 
     monkeypatch.setattr(handler.aws.session(), "client", lambda name: s3)
     s3.put_object(Bucket=BUCKET, Key="a", Body=b"1")
-    with listener() as (url, told):
+    with listener() as (url, responses):
         event = request("Delete", PROPERTIES, ResponseURL=url, PhysicalResourceId=BUCKET)
         handler.handler(event, Context(seconds=900))
-    assert (only(told)["Status"], only(told)["PhysicalResourceId"]) == ("SUCCESS", BUCKET)
+    assert (only(responses)["Status"], only(responses)["PhysicalResourceId"]) == ("SUCCESS", BUCKET)
     s3.delete_bucket(Bucket=BUCKET)

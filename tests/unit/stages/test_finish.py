@@ -67,11 +67,11 @@ def test_a_stack_without_a_dashboard_has_none_to_show(ended):
 
 def test_the_scale_of_a_lab_stands_beside_its_figures(ended, store):
     store.runs.update(RUN, lab_scale=0.05)
-    said = ended().output.conclusion
-    assert said == "It is better. Network scaled by 0.05: figures are not EC2's."
+    conclusion = ended().output.conclusion
+    assert conclusion == "It is better. Network scaled by 0.05: figures are not EC2's."
 
 
-def test_a_failed_run_is_told_without_a_document_and_says_where_its_report_is(ended, store):
+def test_a_failed_run_is_reported_without_a_document_and_says_where_its_report_is(ended, store):
     document = {"errorType": "TrialsLost", "errorMessage": "24 of 36", "stackTrace": ["x"]}
     done = ended(failure=RunFailure("TrialsLost", json.dumps(document)))
     assert done.output is None
@@ -79,11 +79,11 @@ def test_a_failed_run_is_told_without_a_document_and_says_where_its_report_is(en
     assert store.runs.find(RUN).cause == "24 of 36", "the item has the same sentence"
 
 
-def test_a_failed_run_tells_how_much_it_measured_and_in_which_phase_it_failed(ended, store):
+def test_a_failed_run_reports_how_much_it_measured_and_in_which_phase_it_failed(ended, store):
     store.runs.update(RUN, phase="starting servers", trials_planned=24, trials_measured=4)
-    told = ended(failure=RunFailure("Runtime.ExitError", ""), page=None).cause
-    assert "starting servers" in told
-    assert "4 of 24 trials were measured" in told
+    cause = ended(failure=RunFailure("Runtime.ExitError", ""), page=None).cause
+    assert "starting servers" in cause
+    assert "4 of 24 trials were measured" in cause
 
 
 @pytest.mark.parametrize("cause", ["", "The state timed out", "[1]", '{"other": 1}', "12"])

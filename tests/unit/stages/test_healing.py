@@ -1,10 +1,9 @@
-"""What vanishes while a run measures: it is made again, waited for, or replaced by another node."""
+"""What vanishes while a run measures: it is recreated, waited for, or replaced by another node."""
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 
 import pytest
 
@@ -14,14 +13,23 @@ from rackrate.measure.obstacles import PATIENCE_SECONDS, REPLACEMENT_SECONDS
 from rackrate.stages.run import deploy as deploy_stage
 from rackrate.stages.run.analyze import analyze
 from rackrate.stages.run.await_servers import await_servers
-from rackrate.stages.run.collect import collect
 from rackrate.stages.run.launch import launch
 from rackrate.stages.run.report import report
 from rackrate.stages.run.teardown import teardown_of_execution
 from rackrate.stages.stack.bootstrap import MOST_HEALS
-from rackrate_contract.selectors import Selector
-from tests.unit.samples import NODES, SETTINGS, node
-from tests.unit.stages.runs import ARN, PODS, RUN, States, json_of, missed, trials
+from tests.unit.samples import node
+from tests.unit.stages.runs import (
+    ARN,
+    PODS,
+    RUN,
+    States,
+    collect_pods,
+    in_cluster,
+    json_of,
+    missed,
+    trials,
+    without_node_groups,
+)
 
 
 def of_kind(cluster, kind):
@@ -76,14 +84,14 @@ LOST = ClusterUnreachable("the cluster refuses this function", access_lost=True)
 def refuse(monkeypatch, cluster):
     """Return a function that lets the cluster refuse everything, or nothing again."""
 
-    def asked(*_, **__):
+    def refusal(*_, **__):
         raise LOST
 
     def do(refused=True):
         monkeypatch.undo()
         if refused:
             for call in ("list", "get", "create", "delete", "delete_all", "watch", "log"):
-                monkeypatch.setattr(cluster, call, asked)
+                monkeypatch.setattr(cluster, call, refusal)
 
     return do
 
@@ -100,8 +108,8 @@ def test_a_run_that_lost_its_namespace_asks_for_it_and_then_measures(
     assert not await_servers(RUN, resources).ready, "what Deploy could not make is made now"
     assert await_servers(RUN, resources).ready
     refuse()
-    asked = launch(RUN, items[0], resources)
-    assert (asked.ready, asked.access_lost, asked.pods) == (False, True, 0)
+    launched = launch(RUN, items[0], resources)
+    assert (launched.ready, launched.access_lost, launched.pods) == (False, True, 0)
     refuse(False)
     assert measure(items[0]).pods == 2
     assert store.runs.find(RUN).heals == 2
@@ -113,8 +121,7 @@ def test_trials_whose_pods_went_with_the_namespace_are_started_again_in_the_same
     item = deploy()[0]
     launched = launch(RUN, item, resources)
     refuse()
-    given = {"attempt": launched.attempt, "deadline": launched.deadline, "watch_seconds": 0}
-    collected = collect(RUN, item, resources, **given)
+    collected = collect_pods(resources, item, launched, seconds=0)
     assert (collected.finished, collected.access_lost) == (False, True)
     assert trials(store) == []
     refuse(False)
@@ -131,7 +138,7 @@ def test_a_run_whose_namespace_is_deleted_again_and_again_ends_and_says_so(
     refuse()
     for _ in range(MOST_HEALS):
         assert launch(RUN, item, resources).access_lost
-    with pytest.raises(AccessLost, match="made again 3 times"):
+    with pytest.raises(AccessLost, match="recreated 3 times"):
         launch(RUN, item, resources)
     assert store.runs.find(RUN).gave_up.error == "AccessLost"
     assert launch(RUN, item, resources).pods == 0, "and starts nothing any more"
@@ -163,37 +170,36 @@ def test_an_api_that_does_not_answer_is_no_lost_access(deploy, monkeypatch, clus
 
 @pytest.fixture
 def lose(cluster, ec2):
-    """Return a function that deletes a node, and lets another one join its group."""
-    ec2.place("node-a", "group-1", "cluster")
-    ec2.place("node-b", "group-1", "cluster")
+    """Return a function that deletes a node, and lets another one join its group.
+
+    `node-x` and `node-y` are in the placement group of the treatment.
+    """
+    for name in ("node-a", "node-b", "node-x", "node-y"):
+        ec2.place(name, "group-1", "cluster")
     ec2.place("node-c")
     ec2.place("node-d")
 
     def do(name, *new):
-        (lost,) = [each for each in cluster.nodes if each["metadata"]["name"] == name]
+        lost = in_cluster(cluster, name)
         cluster.nodes.remove(lost)
         group = lost["metadata"]["labels"]["eks.amazonaws.com/nodegroup"]
         pod = cluster.objects.pop(f"{PODS}/server-{name}")
         for each in new:
             cluster.nodes.append(node(each, group))
-            meta = {**pod["metadata"], "name": f"server-{each}"}
-            spec = {**pod["spec"], "nodeName": each}
-            status = {**pod["status"], "podIP": f"10.0.9.{len(cluster.nodes)}"}
             cluster.objects[f"{PODS}/server-{each}"] = {
-                "metadata": meta,
-                "spec": spec,
-                "status": status,
+                "metadata": {**pod["metadata"], "name": f"server-{each}"},
+                "spec": {**pod["spec"], "nodeName": each},
+                "status": {**pod["status"], "podIP": f"10.0.9.{len(cluster.nodes)}"},
             }
 
     return do
 
 
 def test_another_node_takes_the_place_of_a_lost_one_and_the_trials_name_it(
-    lose, ec2, deploy, measure, cluster, store, resources
+    lose, deploy, measure, cluster, store, resources
 ):
     items = deploy()
     measure(items[0])
-    ec2.place("node-x", "group-1", "cluster")
     lose("node-a", "node-x")
     assert not launch(RUN, items[1], resources).ready
     nodes = []
@@ -210,14 +216,8 @@ def test_another_node_takes_the_place_of_a_lost_one_and_the_trials_name_it(
         ("node-a", "node-b"),
         ("node-b", "node-a"),
     }, "places keep their names, so blocks stay paired"
-    assert {n for t in first.values() for n in (t.client_name, t.server_name)} == {
-        "node-a",
-        "node-b",
-    }
-    assert {n for t in second.values() for n in (t.client_name, t.server_name)} == {
-        "node-x",
-        "node-b",
-    }
+    for of_block, names in ((first, {"node-a", "node-b"}), (second, {"node-x", "node-b"})):
+        assert {n for t in of_block.values() for n in (t.client_name, t.server_name)} == names
     (replaced,) = store.runs.find(RUN).replacements
     assert (replaced.place, replaced.lost, replaced.node.name) == ("node-a", "node-a", "node-x")
     assert (replaced.block, replaced.why) == (2, "is gone")
@@ -243,10 +243,9 @@ def test_a_node_outside_the_arms_placement_group_takes_no_place_in_it(
 
 
 def test_a_node_of_the_other_arm_or_of_another_type_takes_no_place(
-    lose, ec2, deploy, cluster, store, resources
+    lose, deploy, cluster, store, resources
 ):
     item = deploy()[0]
-    ec2.place("node-x", "group-1", "cluster")
     lose("node-a", "node-x")
     cluster.nodes[-1]["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "c5n.large"
     launch(RUN, item, resources)
@@ -254,10 +253,9 @@ def test_a_node_of_the_other_arm_or_of_another_type_takes_no_place(
 
 
 def test_a_node_that_is_only_not_ready_keeps_its_place_until_patience_ends(
-    lose, ec2, deploy, cluster, store, resources
+    lose, deploy, cluster, store, resources
 ):
     item = deploy()[0]
-    ec2.place("node-x", "group-1", "cluster")
     lose("node-a", "node-x")
     cluster.nodes.append(node("node-a", "ng-1", ready=False))
     assert not launch(RUN, item, resources).ready
@@ -269,47 +267,43 @@ def test_a_node_that_is_only_not_ready_keeps_its_place_until_patience_ends(
     assert launch(RUN, item, resources).pods == 2
 
 
-def test_a_replacement_that_is_lost_is_replaced_too(
-    lose, ec2, deploy, measure, cluster, store, resources
-):
+def test_a_replacement_that_is_lost_is_replaced_too(lose, deploy, measure, store, resources):
     items = deploy()
-    for name in ("node-x", "node-y"):
-        ec2.place(name, "group-1", "cluster")
     lose("node-a", "node-x")
     launch(RUN, items[0], resources)
     measure(items[0])
     lose("node-x", "node-y")
     launch(RUN, items[1], resources)
     assert measure(items[1]).pods == 2
-    found = [(each.place, each.lost, each.node.name) for each in store.runs.find(RUN).replacements]
-    assert found == [("node-a", "node-a", "node-x"), ("node-a", "node-x", "node-y")]
+    replacements = [
+        (each.place, each.lost, each.node.name) for each in store.runs.find(RUN).replacements
+    ]
+    assert replacements == [("node-a", "node-a", "node-x"), ("node-a", "node-x", "node-y")]
 
 
-def test_two_calls_at_once_agree_on_a_replacement(lose, ec2, deploy, store, resources):
+def test_two_calls_at_once_agree_on_a_replacement(lose, deploy, store, resources):
     item = deploy()[0]
-    ec2.place("node-x", "group-1", "cluster")
     lose("node-a", "node-x")
     launch(RUN, item, resources)
-    made = store.runs.find(RUN).replacements
-    assert store.runs.replace_nodes(RUN, made, ()) is None, "the other call came first"
-    assert store.runs.find(RUN).replacements == made
+    replacements = store.runs.find(RUN).replacements
+    assert store.runs.replace_nodes(RUN, replacements, ()) is None, "the other call came first"
+    assert store.runs.find(RUN).replacements == replacements
 
 
 def test_results_say_which_node_was_replaced_and_from_which_block_on(
-    lose, ec2, deploy, measure, cluster, store, resources
+    lose, deploy, measure, store, resources
 ):
     items = deploy()
     measure(items[0])
-    ec2.place("node-x", "group-1", "cluster")
     lose("node-a", "node-x")
     launch(RUN, items[1], resources)
-    for item in items[1:6]:
-        measure(item)
+    measure(*items[1:6])
     analyze(RUN, resources, after_failure=False)
     report(RUN, resources, failure=None)
     results = json_of(store, "results.json")
-    (told,) = results["replacements"]
-    assert (told["lost"], told["node"]["name"], told["block"]) == ("node-a", "node-x", 2)
+    (replacement,) = results["replacements"]
+    facts = (replacement["lost"], replacement["node"]["name"], replacement["block"])
+    assert facts == ("node-a", "node-x", 2)
     (warning,) = [each for each in results["warnings"] if "node-x" in each]
     assert warning.startswith("The node node-a of treatment was replaced by node-x in block 2")
     assert "node-x in block 2" in store.runs.find_text(RUN, "report.html").decode()
@@ -332,7 +326,7 @@ def test_a_node_that_is_gone_is_waited_for_as_long_as_its_group_needs_for_anothe
 
 
 def test_the_server_of_a_node_that_is_gone_counts_as_missing_though_its_pod_is_there(
-    lose, ec2, deploy, cluster, store, resources
+    lose, deploy, cluster, store, resources
 ):
     item = deploy()[0]
     pod = cluster.objects[f"{PODS}/server-node-a"]
@@ -353,7 +347,6 @@ def test_a_node_whose_instance_was_terminated_gets_the_same_time(
     assert not launch(RUN, item, resources).ready
     lost = cluster.nodes.pop()
     lose_to = node("node-x", "ng-1")
-    ec2.place("node-x", "group-1", "cluster")
     cluster.nodes += [lost, lose_to]
     assert not launch(RUN, item, resources).ready
     (replaced,) = store.runs.find(RUN).replacements
@@ -361,33 +354,22 @@ def test_a_node_whose_instance_was_terminated_gets_the_same_time(
 
 
 def test_a_node_of_no_group_is_not_waited_for_longer(lose, deploy, cluster, store, resources):
-    for each in cluster.nodes:
-        each["metadata"]["labels"].pop("eks.amazonaws.com/nodegroup", None)
-        each["metadata"]["labels"]["rack"] = (
-            "treatment" if each["metadata"]["name"] in NODES["treatment"] else "baseline"
-        )
-    arms = tuple(
-        replace(arm, node_groups=(), selector=Selector.parse(f"rack={arm.name}"))
-        for arm in SETTINGS.arms
-    )
-    given = resources.but(settings=replace(SETTINGS, arms=arms))
-    item = deploy(settings=replace(SETTINGS, arms=arms))[0]
+    labelled = without_node_groups(cluster)
+    item = deploy(settings=labelled)[0]
     cluster.nodes = cluster.nodes[1:]
     cluster.objects.pop(f"{PODS}/server-node-a")
     missed(store, PATIENCE_SECONDS + 1, "node-a")
-    assert launch(RUN, item, given).ready
+    assert launch(RUN, item, resources.but(settings=labelled)).ready
 
 
 def test_marks_and_rows_name_the_node_that_measured_a_trial(
-    lose, ec2, deploy, measure, store, resources
+    lose, deploy, measure, store, resources
 ):
     items = deploy()
     measure(items[0])
-    ec2.place("node-x", "group-1", "cluster")
     lose("node-a", "node-x")
     launch(RUN, items[1], resources)
-    for item in items[1:6]:
-        measure(item)
+    measure(*items[1:6])
     counted = {"eth0": {"bw_out_allowance_exceeded": 0}}
     risen = {"eth0": {"bw_out_allowance_exceeded": 7}}
     store.runs.put(

@@ -13,7 +13,7 @@ from rackrate.stages.run.check_links import Links, check_links
 from rackrate.stages.run.collect import give_up
 from rackrate.stages.run.deploy import deploy as deploy_servers
 from rackrate.stages.run.launch import launch
-from rackrate.stages.run.teardown import sweep, teardown
+from rackrate.stages.run.teardown import sweep
 from tests.unit.samples import HOST_SETTINGS, SETTINGS
 from tests.unit.stages import runs
 from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, failing, trials
@@ -58,8 +58,7 @@ def test_servers_run_once_for_each_nodes_and_network(items, cluster):
 def test_what_a_run_owns_is_owned_by_the_owner_of_its_own_namespace(items, measure, cluster):
     clients = []
     cluster.on_client = lambda pod: (clients.append(pod), cluster.succeed(pod))
-    for item in items:
-        measure(item)
+    measure(*items)
     sets = [thing for thing in cluster.objects.values() if thing.get("kind") == "DaemonSet"]
     for namespace in ("rackrate", "rackrate-host"):
         owned = [t for t in [*clients, *sets] if t["metadata"]["namespace"] == namespace]
@@ -89,8 +88,7 @@ def test_clients_are_where_their_network_puts_them_and_find_the_server_there(
         cluster.succeed(pod)
 
     cluster.on_client = client
-    for item in items:
-        measure(item)
+    measure(*items)
     assert seen == {
         "treatment": {("rackrate", False, "10.0.0")},
         "baseline": {("rackrate", False, "10.0.0")},
@@ -102,8 +100,7 @@ def test_clients_are_where_their_network_puts_them_and_find_the_server_there(
 def test_trials_of_arms_on_the_same_nodes_are_kept_apart_and_say_their_networks(
     items, measure, cluster, store
 ):
-    for item in items:
-        measure(item)
+    measure(*items)
     stored = store.trials.of(RUN)
     assert set(stored) == set(planned_trials(items))
     assert {trial.status for trial in stored.values()} == {"measured"}
@@ -126,11 +123,9 @@ def test_arms_on_the_same_nodes_are_repeated_one_after_the_other_and_count_toget
     of_block_1 = [item for item in items if item.block == 1]
     assert len(of_block_1) == 3, "three arms take turns, and the fourth has nodes of its own"
     cluster.on_client = failing(cluster, "host", lost_test)
-    for item in of_block_1:
-        measure(item)
+    measure(*of_block_1)
     cluster.on_client = cluster.succeed
-    for item in items[3:]:
-        measure(item)
+    measure(*items[3:])
     makeup = store.runs.items(RUN)[-1]
 
     def repeated():
@@ -150,12 +145,10 @@ def test_arms_on_the_same_nodes_keep_their_first_values_if_one_of_them_cannot_be
 ):
     lost_test = items[0].tests[-1].name
     cluster.on_client = failing(cluster, "host", lost_test)
-    for item in items[:3]:
-        measure(item)
+    measure(*items[:3])
     before = store.trials.of(RUN)
     cluster.on_client = cluster.succeed
-    for item in items[3:]:
-        measure(item)
+    measure(*items[3:])
     makeup = store.runs.items(RUN)[-1]
     cluster.on_client = failing(cluster, "inwards", lost_test)
     while measure(makeup).pods:
@@ -166,8 +159,7 @@ def test_arms_on_the_same_nodes_keep_their_first_values_if_one_of_them_cannot_be
 
 
 def test_all_pairs_of_all_networks_are_warmed_up(items, measure, store, resources):
-    for item in store.runs.items(RUN, "warm_up.json"):
-        measure(item)
+    measure(*store.runs.items(RUN, "warm_up.json"))
     assert check_links(RUN, resources) == Links(links=4, down=0)
 
 
@@ -191,18 +183,13 @@ def test_an_item_given_up_leaves_no_client_in_either_namespace(items, cluster, r
     assert cluster.of_role("client") == []
 
 
-def test_teardown_leaves_nothing_in_either_namespace(items, cluster, resources):
-    assert teardown(RUN, resources).gone
-    assert cluster.objects == {}
-
-
 @pytest.mark.parametrize("left", ["rackrate", "rackrate-host"])
 def test_the_sweep_finds_an_owner_that_is_left_in_one_namespace(items, cluster, resources, left):
     for path in list(cluster.objects):
         if f"/namespaces/{left}/" not in path:
             del cluster.objects[path]
-    found = sweep(resources.but(step_functions=States("ABORTED")))
-    assert found.runs == (RUN,)
+    swept = sweep(resources.but(step_functions=States("ABORTED")))
+    assert swept.runs == (RUN,)
     assert cluster.objects == {}
 
 

@@ -15,11 +15,11 @@ from rackrate.measure import manifests
 from rackrate.measure.cluster import Log, SlowLog
 from rackrate.results.build import RunFailure
 from rackrate.stages.run import collect as collecting
-from rackrate.stages.run.collect import collect, give_up
+from rackrate.stages.run.collect import give_up
 from rackrate.stages.run.launch import launch
 from rackrate.tools.base import LOG_BYTES
 from tests.unit.measure.fake_cluster import PRINTED
-from tests.unit.stages.runs import PLAN, PODS, RUN, trials
+from tests.unit.stages.runs import PLAN, PODS, RUN, collect_pods, trials
 
 REPORT = PRINTED["iperf3"]
 #: What the client of one arm prints in place of iperf3's report.
@@ -55,18 +55,16 @@ def printing(cluster, text):
 def test_whatever_a_pod_prints_costs_no_trial_but_its_own(deploy, measure, cluster, store, text):
     printing(cluster, text)
     measure(deploy()[0])
-    found = trials(store)
-    assert len(found) == 6
-    failed = [trial for trial in found if not trial.is_measured]
+    measured = trials(store)
+    assert len(measured) == 6
+    failed = [trial for trial in measured if not trial.is_measured]
     assert {(trial.arm, trial.test) for trial in failed} <= {("treatment", "tcp-1")}
     for trial in failed:
         assert trial.raw_key is not None
         assert trial.reason and trial.reason.isprintable() and len(trial.reason) <= 500
 
 
-def test_a_parser_with_a_bug_costs_one_trial_and_says_so(
-    deploy, measure, cluster, store, monkeypatch
-):
+def test_a_parser_with_a_bug_costs_one_trial_and_says_so(deploy, measure, store, monkeypatch):
     parse = registry.parse
 
     def broken(test, text):
@@ -89,39 +87,6 @@ def test_of_an_endless_output_the_beginning_is_kept_and_the_trial_says_why_it_fa
     (failed,) = [trial for trial in trials(store) if not trial.is_measured]
     assert failed.reason == "iperf3 printed more than 8 MB, of which the first 8 MB are kept"
     assert len(store.objects.find(failed.raw_key)) == LOG_BYTES
-
-
-def test_a_node_whose_logs_cannot_be_read_costs_no_other_nodes_trials(
-    deploy, cluster, store, resources, monkeypatch
-):
-    item = deploy()[0]
-    launched = launch(RUN, item, resources)
-    lost = {
-        pod["metadata"]["name"]
-        for pod in cluster.of_role("client")
-        if pod["metadata"]["labels"][manifests.ARM] == "treatment"
-    }
-    log = cluster.log
-
-    def unreachable(namespace, pod, *others, **options):
-        if pod in lost:
-            raise ClusterUnreachable("dial tcp 10.0.0.1:10250: connect: connection refused")
-        return log(namespace, pod, *others, **options)
-
-    def collected():
-        return collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cluster, "log", unreachable)
-        with pytest.raises(ClusterUnreachable, match="connection refused"):
-            collected()
-        assert [(t.arm, t.status) for t in trials(store)] == [("baseline", "measured")] * 3
-        assert store.runs.find(RUN).trials_measured == 3
-    # The kubelet is back before the state machine gives up ...
-    with monkeypatch.context() as patch:
-        patch.setattr(cluster, "delete_all", lambda path, labels: None)
-        assert collected().measured == 3
-    assert store.runs.find(RUN).trials_measured == 6
 
 
 class Slow:
@@ -168,8 +133,7 @@ def slow(deploy, cluster, store, resources, monkeypatch):
         calls = []
         while not (calls and calls[-1].finished):
             began = clock.seconds
-            known = {"attempt": 1, "deadline": launched.deadline, "watch_seconds": 1}
-            calls.append(collect(RUN, item, resources, **known))
+            calls.append(collect_pods(resources, item, launched))
             assert clock.seconds - began < 1 + collecting.READ_SECONDS + 30
         return logs, calls
 
@@ -198,9 +162,7 @@ def test_logs_for_which_a_call_has_no_time_are_left_to_the_next(slow, store, clu
     assert not cluster.of_role("client")
 
 
-def test_what_was_read_before_the_cluster_was_lost_is_kept(
-    deploy, cluster, store, resources, monkeypatch
-):
+def test_what_was_read_before_the_cluster_was_lost_is_kept(deploy, cluster, resources, monkeypatch):
     item = deploy()[0]
     launched = launch(RUN, item, resources)
 
@@ -209,7 +171,7 @@ def test_what_was_read_before_the_cluster_was_lost_is_kept(
 
     monkeypatch.setattr(cluster, "log", unreachable)
     with pytest.raises(ClusterUnreachable):
-        collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
+        collect_pods(resources, item, launched)
     given_up = give_up(RUN, item, RunFailure("ClusterUnreachable", "no route to host"), resources)
     assert (given_up.measured, given_up.failed) == (0, 6)
 
@@ -241,7 +203,7 @@ def test_sixteen_hostile_logs_at_once_fit_into_the_functions_memory(
     monkeypatch.setattr(store.runs, "put_text", lambda run_id, name, text, kind: name)
     tracemalloc.start()
     try:
-        collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
+        collect_pods(resources, item, launched)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -21,16 +21,27 @@ from rackrate.measure.obstacles import (
 from rackrate.measure.starts import STARTS, awaited
 from rackrate.results.build import RunFailure
 from rackrate.stages.run.analyze import analyze
-from rackrate.stages.run.collect import collect, give_up
+from rackrate.stages.run.collect import give_up
 from rackrate.stages.run.launch import launch
 from rackrate.stages.run.teardown import teardown_stopped
 from rackrate.times import later, now
 from tests.unit.samples import node
-from tests.unit.stages.runs import ARN, PLAN, PODS, RUN, States, failing, missed, trials
+from tests.unit.stages.runs import (
+    ARN,
+    PLAN,
+    PODS,
+    RUN,
+    States,
+    collect_pods,
+    failing,
+    in_cluster,
+    missed,
+    trials,
+)
 
 
-def raw_names(s3):
-    listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/raw/")
+def names(s3, folder):
+    listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/{folder}/")
     return [entry["Key"] for entry in listed.get("Contents", [])]
 
 
@@ -38,9 +49,9 @@ def test_an_item_measures_each_arm_at_once_and_removes_its_pods(deploy, measure,
     launched = measure(deploy()[0])
     assert launched.pods == 2
     assert 1 <= launched.wait_seconds <= 6
-    found = trials(store)
-    assert len(found) == 6 and {trial.status for trial in found} == {"measured"}
-    assert {trial.arm for trial in found} == {"treatment", "baseline"}
+    stored = trials(store)
+    assert len(stored) == 6 and {trial.status for trial in stored} == {"measured"}
+    assert {trial.arm for trial in stored} == {"treatment", "baseline"}
     assert cluster.of_role("client") == []
     run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed, run.block) == (6, 0, 1)
@@ -79,17 +90,15 @@ def test_a_trial_carries_its_unit_and_its_times(deploy, measure, store):
     assert trial.started_at < trial.finished_at
 
 
-def test_raw_values_and_series_of_all_trials_of_a_call_are_in_one_object(
-    deploy, measure, store, s3
-):
+def test_raw_values_and_series_of_all_trials_of_a_call_are_in_one_object(deploy, measure, store):
     measure(deploy()[0])
     (key,) = {trial.samples_key for trial in trials(store)}
     name = key.removeprefix(f"runs/{RUN}/")
     assert re.fullmatch(r"samples/0001-1\.1\.[0-9a-f]{8}\.json\.gz", name)
-    found = store.trials.raw_values(trials(store))
-    assert set(found) == {trial.id for trial in store.trials.of(RUN)}
+    raw_values = store.trials.raw_values(trials(store))
+    assert set(raw_values) == {trial.id for trial in store.trials.of(RUN)}
     for trial_key, trial in store.trials.of(RUN).items():
-        raw = found[trial_key.id]
+        raw = raw_values[trial_key.id]
         assert {kind: len(values) for kind, values in raw.samples.items()} == trial.samples
         if trial.test == "rtt":
             assert trial.value == pytest.approx(statistics.median(raw.samples["rtt"]))
@@ -97,16 +106,6 @@ def test_raw_values_and_series_of_all_trials_of_a_call_are_in_one_object(
             starts = [interval.start_seconds for interval in raw.series]
             assert starts == sorted(starts)
             assert all(interval.bits_per_second > 0 for interval in raw.series)
-
-
-def test_an_item_of_which_nothing_was_measured_leaves_no_raw_values(
-    deploy, measure, cluster, store, s3
-):
-    cluster.on_client = lambda pod: cluster.finish(pod, {"rtt": 137, "tcp-1": 137, "tcp-8": 137})
-    measure(deploy()[0])
-    listed = s3.list_objects_v2(Bucket="results", Prefix=f"runs/{RUN}/samples/")
-    assert listed["KeyCount"] == 0
-    assert not any(trial.samples_key for trial in trials(store))
 
 
 def test_raw_output_is_stored_exactly_as_printed(deploy, measure, cluster, store, s3):
@@ -117,14 +116,15 @@ def test_raw_output_is_stored_exactly_as_printed(deploy, measure, cluster, store
     assert trial.raw_key.endswith(".1.txt")
 
 
-def test_a_pod_that_died_leaves_failed_trials_with_reasons_and_no_zeros(
-    deploy, measure, cluster, store
+def test_a_pod_that_died_leaves_failed_trials_with_reasons_no_zeros_and_no_raw_values(
+    deploy, measure, cluster, store, s3
 ):
     cluster.on_client = lambda pod: cluster.finish(pod, {"rtt": 137, "tcp-1": 137, "tcp-8": 137})
     measure(deploy()[0])
-    found = trials(store)
-    assert {trial.status for trial in found} == {"failed"}
-    assert all(trial.reason and trial.value is None for trial in found)
+    stored = trials(store)
+    assert {trial.status for trial in stored} == {"failed"}
+    assert all(trial.reason and trial.value is None for trial in stored)
+    assert names(s3, "samples") == [] and not any(trial.samples_key for trial in stored)
     assert store.runs.find(RUN).trials_failed == 6
 
 
@@ -169,40 +169,18 @@ def test_output_that_does_not_parse_is_a_failure_with_its_text_kept(
     failed = [trial for trial in trials(store) if trial.status == "failed"]
     assert {trial.test for trial in failed} == {"tcp-1"}
     assert all("server is busy" in trial.reason for trial in failed)
-    assert all(trial.raw_key in raw_names(s3) for trial in failed)
+    assert all(trial.raw_key in names(s3, "raw") for trial in failed)
 
 
 def test_pods_that_are_not_finished_are_collected_later(deploy, cluster, store, resources):
     item = deploy()[0]
     cluster.on_client = lambda pod: None
     launched = launch(RUN, item, resources)
-
-    def collected(deadline):
-        return collect(RUN, item, resources, attempt=1, deadline=deadline, watch_seconds=1)
-
-    assert collected(launched.deadline).finished is False
+    assert collect_pods(resources, item, launched).finished is False
     assert trials(store) == []
-    assert collected(time.time() - 1).finished is True
+    assert collect_pods(resources, item, launched, deadline=time.time() - 1).finished is True
     assert {trial.status for trial in trials(store)} == {"failed"}
     assert cluster.of_role("client") == []
-
-
-def test_doing_an_item_again_measures_nothing_again(deploy, measure, store):
-    item = deploy()[0]
-    measure(item)
-    before = trials(store)
-    assert measure(item).pods == 0
-    assert trials(store) == before
-
-
-def test_collecting_twice_counts_once(deploy, store, resources):
-    item = deploy()[0]
-    launch(RUN, item, resources)
-    for _ in range(2):
-        deadline = time.time() + 60
-        collect(RUN, item, resources, attempt=1, deadline=deadline, watch_seconds=1)
-    assert store.runs.find(RUN).trials_measured == 6
-    assert store.runs.find(RUN).trials_failed == 0
 
 
 def lose_one(items, cluster, measure, test):
@@ -210,8 +188,7 @@ def lose_one(items, cluster, measure, test):
     cluster.on_client = failing(cluster, "treatment", test)
     measure(items[0])
     cluster.on_client = cluster.succeed
-    for item in items[1:6]:
-        measure(item)
+    measure(*items[1:6])
 
 
 def test_a_makeup_repeats_what_was_lost_and_its_partners_and_nothing_else(
@@ -231,7 +208,7 @@ def test_a_makeup_repeats_what_was_lost_and_its_partners_and_nothing_else(
     run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed) == (36, 0)
     # The raw outputs of both attempts are kept, also of the trial that had a value.
-    kept = [name for name in raw_names(s3) if f"0001_baseline_{lost_test}_" in name]
+    kept = [name for name in names(s3, "raw") if f"0001_baseline_{lost_test}_" in name]
     assert [name[-5] for name in kept] == ["1", "2"]
     assert set(store.trials.raw_values(trials(store))) == {key.id for key in store.trials.of(RUN)}
     assert measure(items[7]).pods == 0
@@ -240,19 +217,14 @@ def test_a_makeup_repeats_what_was_lost_and_its_partners_and_nothing_else(
 def test_a_partner_whose_repetition_fails_keeps_its_first_value(deploy, measure, cluster, store):
     items = deploy()
     lost_test = items[0].tests[-1].name
-    cluster.on_client = failing(cluster, "treatment", lost_test)
-    measure(items[0])
-    before = {trial.key: trial for trial in trials(store)}
-    cluster.on_client = cluster.succeed
-    for item in items[1:6]:
-        measure(item)
+    lose_one(items, cluster, measure, lost_test)
+    before = store.trials.of(RUN)
     cluster.on_client = failing(cluster, "baseline", lost_test)
     measure(items[6])
     (lost,) = (trial for trial in trials(store) if trial.attempt == 2)
     assert (lost.arm, lost.is_measured, lost.repeated_together) == ("treatment", True, False)
     for key, trial in store.trials.of(RUN).items():
-        if key != lost.key and key in before:
-            assert trial == before[key]
+        assert key == lost.key or trial == before[key]
     run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed) == (36, 0)
     assert measure(items[7]).pods == 0, "nothing is missing"
@@ -264,8 +236,7 @@ def test_partners_of_a_trial_that_is_lost_again_keep_their_values_and_are_repeat
     items = deploy({**PLAN, "blocks": 4, "tolerated_loss": 0.5})
     lost_test = items[0].tests[-1].name
     cluster.on_client = failing(cluster, "treatment", lost_test)
-    for item in items[:5]:
-        measure(item)
+    measure(*items[:5])
     of_first = [t for t in trials(store) if t.block == 1 and t.test == lost_test]
     assert {trial.arm: (trial.status, trial.attempt) for trial in of_first} == {
         "treatment": ("failed", 2),
@@ -285,9 +256,7 @@ def test_collecting_a_repetition_twice_changes_nothing(deploy, measure, cluster,
     lose_one(items, cluster, measure, "rtt")
     launched = measure(items[6])
     before, run = store.trials.of(RUN), store.runs.find(RUN)
-    again = collect(
-        RUN, launched.repeated, resources, attempt=2, deadline=time.time(), watch_seconds=1
-    )
+    again = collect_pods(resources, launched.repeated, launched)
     assert (again.finished, again.measured, again.failed) == (True, 0, 0)
     assert store.trials.of(RUN) == before
     assert store.runs.find(RUN).trials_measured == run.trials_measured
@@ -299,23 +268,12 @@ def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
     items = deploy()
     lose_one(items, cluster, measure, "rtt")
     launched = launch(RUN, items[6], resources)
-
-    def collected():
-        return collect(
-            RUN,
-            launched.repeated,
-            resources,
-            attempt=2,
-            deadline=launched.deadline,
-            watch_seconds=1,
-        )
-
     with monkeypatch.context() as crashing:
         crashing.setattr(store.trials, "put_many", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            collected()
+            collect_pods(resources, launched.repeated, launched)
     assert all(trial.attempt == 1 for trial in trials(store))
-    collected()
+    collect_pods(resources, launched.repeated, launched)
     again = [trial for trial in trials(store) if trial.attempt == 2]
     assert sorted((t.arm, t.test, t.repeated_together) for t in again) == [
         ("baseline", "rtt", True),
@@ -328,20 +286,18 @@ def test_a_crash_between_storing_and_counting_is_mended_by_the_next_call(
 
 def lose_node(cluster, name, *, seconds=0):
     """Let a node's kubelet be silent, and Kubernetes notice it so many seconds ago."""
-    (found,) = (node for node in cluster.nodes if node["metadata"]["name"] == name)
     condition = {
         "type": "Ready",
         "status": "Unknown",
         "message": "Kubelet stopped posting node status.",
         "lastTransitionTime": later(now(), -seconds),
     }
-    found["status"]["conditions"] = [condition]
+    in_cluster(cluster, name)["status"]["conditions"] = [condition]
     return condition["lastTransitionTime"]
 
 
 def return_node(cluster, name):
-    (found,) = (node for node in cluster.nodes if node["metadata"]["name"] == name)
-    found["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    in_cluster(cluster, name)["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
 
 
 def counts_by_arm(store, status):
@@ -353,8 +309,8 @@ def test_an_arms_only_pair_waits_for_a_node_whose_kubelet_has_just_started(
 ):
     item = deploy()[0]
     lose_node(cluster, "node-a")
-    (node,) = (node for node in cluster.nodes if node["metadata"]["name"] == "node-a")
-    node["status"]["conditions"][0] |= {"status": "False", "message": "CSINode is not initialized"}
+    (condition,) = in_cluster(cluster, "node-a")["status"]["conditions"]
+    condition |= {"status": "False", "message": "CSINode is not initialized"}
     launched = measure(item)
     assert (launched.ready, launched.pods) == (False, 0)
     assert launched.wait_seconds and not trials(store)
@@ -385,8 +341,7 @@ def test_a_node_that_comes_back_costs_a_repetition_in_which_the_arms_are_paired(
     lose_node(cluster, "node-a")
     measure(items[0])
     return_node(cluster, "node-a")
-    for item in items[1:]:
-        measure(item)
+    measure(*items[1:])
     run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed, run.lost_arms) == (36, 0, {})
     first = [trial for trial in trials(store) if trial.block == 1]
@@ -400,8 +355,7 @@ def test_no_partner_is_repeated_for_a_trial_whose_node_is_still_gone(
     lose_node(cluster, "node-a")
     measure(items[0])
     return_node(cluster, "node-a")
-    for item in items[1:6]:
-        measure(item)
+    measure(*items[1:6])
     lose_node(cluster, "node-a")
     before = store.trials.of(RUN)
     assert measure(items[6]).pods == 0
@@ -425,8 +379,8 @@ def test_a_server_that_stays_away_costs_only_the_trials_of_its_pairs(
     missed(store, 61, pair.server)
     assert measure(item).pods == 1
     assert counts_by_arm(store, "measured") == {"baseline": 3}
-    told = f"the server on node {pair.server} is not ready"
-    assert {trial.reason for trial in trials(store) if trial.reason} == {told}
+    reason = f"the server on node {pair.server} is not ready"
+    assert {trial.reason for trial in trials(store) if trial.reason} == {reason}
 
 
 def test_a_run_gives_up_when_an_arm_has_had_no_pair_for_longer_than_its_patience(
@@ -437,20 +391,20 @@ def test_a_run_gives_up_when_an_arm_has_had_no_pair_for_longer_than_its_patience
     since = lose_node(cluster, "node-a", seconds=PATIENCE_SECONDS + 1)
     last = measure(items[1])
     assert last.pods == 1, "the healthy arm of the item is measured"
-    told = (
+    message = (
         f"arm treatment has no pair left to measure: node node-a is not Ready since {since}:"
         " Kubelet stopped posting node status"
     )
     run = store.runs.find(RUN)
-    assert (run.gave_up.error, run.gave_up.message) == ("NodesUnavailable", told)
-    assert run.phase == f"giving up: {told}"
+    assert (run.gave_up.error, run.gave_up.message) == ("NodesUnavailable", message)
+    assert run.phase == f"giving up: {message}"
     assert last.gave_up == run.gave_up, "the map ends after these pods"
     stored = store.trials.of(RUN)
     assert all((again := measure(item)).pods == 0 and again.gave_up for item in items[2:])
     assert store.trials.of(RUN) == stored, "nothing is tried any more"
     with pytest.raises(NodesUnavailable) as ended:
         analyze(RUN, resources, after_failure=False)
-    assert str(ended.value) == f"{told}; 9 of 36 trials were measured"
+    assert str(ended.value) == f"{message}; 9 of 36 trials were measured"
 
 
 def test_a_run_gives_up_as_soon_as_more_trials_are_lost_than_can_be_repeated(
@@ -497,8 +451,8 @@ def test_a_client_pod_that_is_refused_costs_only_its_own_trials(
     refuse(cluster, monkeypatch, "treatment")
     assert measure(item).pods == 1
     assert counts_by_arm(store, "measured") == {"baseline": 3}
-    told = "the client pod was refused: denied by the webhook"
-    assert {trial.reason for trial in trials(store) if trial.reason} == {told}
+    reason = "the client pod was refused: denied by the webhook"
+    assert {trial.reason for trial in trials(store) if trial.reason} == {reason}
 
 
 def test_a_run_gives_up_when_all_pods_of_several_items_in_a_row_are_refused(
@@ -567,9 +521,7 @@ def test_a_pod_on_a_silent_node_is_not_awaited_and_its_log_not_asked_for(
     assert launched.pods == 2
     lose_node(cluster, lost.client)
     for _ in range(2):
-        done = collect(
-            RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=30
-        )
+        done = collect_pods(resources, item, launched, seconds=30)
         if done.finished:
             break
     assert (done.measured, done.failed) == (3, 3)
@@ -578,8 +530,9 @@ def test_a_pod_on_a_silent_node_is_not_awaited_and_its_log_not_asked_for(
     assert cluster.of_role("client") == []
 
 
-def test_logs_that_a_silent_node_does_not_give_cost_only_its_own_trials(
-    deploy, cluster, store, resources, monkeypatch
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_logs_that_a_node_does_not_give_cost_only_its_own_trials_and_none_if_it_comes_back(
+    deploy, cluster, store, resources, monkeypatch, comes_back
 ):
     item = deploy()[0]
     (lost,) = (pair for pair in item.pairs if pair.arm == "treatment")
@@ -591,33 +544,29 @@ def test_logs_that_a_silent_node_does_not_give_cost_only_its_own_trials(
             raise ClusterUnreachable("the kubelet does not answer")
         return log(namespace, pod, container, most_bytes)
 
-    monkeypatch.setattr(cluster, "log", answer)
+    with monkeypatch.context() as silent:
+        silent.setattr(cluster, "log", answer)
+        with pytest.raises(ClusterUnreachable):
+            # The state machine tries again while the node is still believed to be Ready.
+            collect_pods(resources, item, launched)
+        assert counts_by_arm(store, "measured") == {"baseline": 3}, "they are stored already"
+        if not comes_back:
+            lose_node(cluster, lost.client)
+            assert collect_pods(resources, item, launched).finished
+    if comes_back:
+        assert collect_pods(resources, item, launched).measured == 3
+    run = store.runs.find(RUN)
+    assert (run.trials_measured, run.trials_failed) == ((6, 0) if comes_back else (3, 3))
 
-    def collected():
-        return collect(RUN, item, resources, attempt=1, deadline=launched.deadline, watch_seconds=1)
 
-    with pytest.raises(ClusterUnreachable):
-        collected()  # the state machine tries again while the node is still believed to be Ready
-    assert store.runs.find(RUN).trials_measured == 3, "the other node's are stored already"
-    lose_node(cluster, lost.client)
-    assert collected().finished
-    assert (store.runs.find(RUN).trials_measured, store.runs.find(RUN).trials_failed) == (3, 3)
-
-
-def test_an_item_that_could_not_be_launched_costs_its_trials_and_not_the_run(
+def test_an_item_that_could_not_be_launched_costs_its_trials_also_without_a_cluster(
     deploy, store, resources
 ):
     item = deploy()[0]
-    give_up(RUN, item, RunFailure("ServersNotReady", "gone"), resources)
+    lost = resources.but(cluster=ClusterUnreachable("no route"))
+    give_up(RUN, item, RunFailure("ServersNotReady", "gone"), lost)
     assert {trial.reason for trial in trials(store)} == {"ServersNotReady: gone"}
     assert store.runs.find(RUN).trials_failed == 6
-
-
-def test_giving_up_works_without_a_cluster(deploy, store, resources):
-    item = deploy()[0]
-    lost = resources.but(cluster=ClusterUnreachable("no route"))
-    give_up(RUN, item, RunFailure("ClusterUnreachable", "no route"), lost)
-    assert len(trials(store)) == 6
 
 
 # -- the warm-up
@@ -629,11 +578,10 @@ def warm_up(store):
 
 def test_every_pair_is_warmed_up_by_one_short_test_that_counts_for_nothing(deploy, measure, store):
     deploy()
-    for item in warm_up(store):
-        measure(item)
-    found = trials(store)
-    assert [(t.block, t.test, t.warm_up) for t in found] == [(0, "tcp-1", True)] * 2
-    assert {trial.status for trial in found} == {"measured"}
+    measure(*warm_up(store))
+    stored = trials(store)
+    assert [(t.block, t.test, t.warm_up) for t in stored] == [(0, "tcp-1", True)] * 2
+    assert {trial.status for trial in stored} == {"measured"}
     run = store.runs.find(RUN)
     assert (run.trials_measured, run.trials_failed, run.block) == (0, 0, 0)
     assert run.phase == "warm-up"
@@ -643,8 +591,7 @@ def test_a_warm_up_that_failed_is_repeated_by_its_own_makeup(deploy, measure, cl
     deploy()
     *items, makeup = warm_up(store)
     cluster.on_client = lambda pod: cluster.finish(pod, {"tcp-1": 1})
-    for item in items:
-        measure(item)
+    measure(*items)
     assert store.runs.find(RUN).trials_failed == 0
     cluster.on_client = cluster.succeed
     assert measure(makeup).attempt == 2
@@ -656,6 +603,5 @@ def test_a_makeup_of_the_blocks_leaves_a_failed_warm_up_alone(deploy, measure, c
     cluster.on_client = lambda pod: cluster.finish(pod, {"tcp-1": 1})
     measure(warm_up(store)[0])
     cluster.on_client = cluster.succeed
-    for item in items:
-        measure(item)
+    measure(*items)
     assert {t.status for t in trials(store) if t.block == 0} == {"failed"}

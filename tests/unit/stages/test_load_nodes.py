@@ -103,7 +103,7 @@ def test_a_sweep_over_nodes_with_few_runs_and_pairs_is_warned_of_before_the_star
     assert warnings({"pairing": "ring"}, runs_per_step=3) == []
 
 
-def test_a_step_waits_for_its_load_nodes(resources, eks, cluster):
+def test_a_step_waits_for_its_load_nodes(resources, cluster):
     begin(resources, STORE, sweep={"nodes": [6, 5]})
     for _ in ("empty", "fill"):
         change(CAMPAIGN, resources)

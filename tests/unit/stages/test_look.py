@@ -23,8 +23,7 @@ EARLY = {**PLAN, "blocks": {"least": 4, "most": 6}}
 @pytest.fixture
 def measure_batch(store, measure):
     def do(number):
-        for item in store.runs.items(RUN, f"blocks_{number}.json"):
-            measure(item)
+        measure(*store.runs.items(RUN, f"blocks_{number}.json"))
 
     return do
 

@@ -81,38 +81,40 @@ def test_a_failed_run_sends_its_sentence_once_with_the_report_and_the_way_on(
     assert (sent["TopicArn"], sent["Subject"]) == (TOPIC, f"house: run {RUN} failed")
 
 
-def test_a_run_whose_end_is_not_recorded_yet_is_told_from_the_event(plan, store, end, topic):
+def test_a_run_whose_end_is_not_recorded_yet_is_reported_from_the_event(plan, store, end, topic):
     plan()
     store.runs.update(RUN, trials_planned=24, trials_measured=4, phase="block 2 of 3")
-    told = end("ABORTED", stack="rackrate")
-    assert told[0] == (
+    lines = end("ABORTED", stack="rackrate")
+    assert lines[0] == (
         'The run was stopped in the phase "block 2 of 3"; 4 of 24 trials were measured.'
     )
-    assert told[-1].startswith(f"`rackrate run --continue {RUN}` "), "the usual stack needs no name"
+    assert lines[-1].startswith(f"`rackrate run --continue {RUN}` "), (
+        "the usual stack needs no name"
+    )
     assert topic.sent[0]["Subject"] == f"rackrate: run {RUN} was stopped"
 
 
 def test_documents_of_lambda_become_sentences_with_one_request_id(plan, end):
     plan()
-    told = "\n".join(end("FAILED", error="Runtime.ExitError", cause=DOCUMENT))
-    assert "the function crashed" in told
-    assert told.count(REQUEST) == 1
-    assert "{" not in told and "errorMessage" not in told
+    message = "\n".join(end("FAILED", error="Runtime.ExitError", cause=DOCUMENT))
+    assert "the function crashed" in message
+    assert message.count(REQUEST) == 1
+    assert "{" not in message and "errorMessage" not in message
 
 
-def test_a_run_that_tolerated_its_losses_tells_them_by_cause(deploy, measure, store, end, topic):
+def test_a_run_that_tolerated_its_losses_reports_them_by_cause(deploy, measure, store, end, topic):
     measure(deploy()[0])
     states = store.trials.states(RUN)
     lost = next(iter(states))
     store.trials.forget(RUN, apart_from=set(states) - {lost})
     store.runs.update(RUN, trials_planned=6, trials_failed=1, conclusion="It is better.")
     finish_run(store, None)
-    told = end("SUCCEEDED")
-    assert told[:2] == [
+    lines = end("SUCCEEDED")
+    assert lines[:2] == [
         "The run ended well, but 1 of 6 trials were lost: 1 trial: never ran.",
         "It is better.",
     ]
-    assert "--continue" not in "".join(told)
+    assert "--continue" not in "".join(lines)
     assert topic.sent[0]["Subject"] == f"house: run {RUN} lost a part"
 
 
@@ -143,9 +145,9 @@ def test_a_good_run_sends_its_sentence_a_line_for_each_comparison_and_the_page(
 ):
     plan()
     store.runs.finish(RUN, "succeeded")
-    told = end("SUCCEEDED", output=json.dumps({**OUTPUT, "verdicts": ["rtt +1 %", "tcp-1 0 %"]}))
-    assert told[:3] == ["It is better.", "", "rtt +1 %"]
-    assert "The page: https://bucket/report.html?signed" in told
+    lines = end("SUCCEEDED", output=json.dumps({**OUTPUT, "verdicts": ["rtt +1 %", "tcp-1 0 %"]}))
+    assert lines[:3] == ["It is better.", "", "rtt +1 %"]
+    assert "The page: https://bucket/report.html?signed" in lines
     assert topic.sent[0]["Subject"] == f"house: run {RUN} succeeded"
 
 
@@ -175,8 +177,8 @@ def test_a_run_whose_output_is_too_large_for_an_event_sends_its_sentence(plan, s
 def test_a_good_campaign_sends_its_answers(campaign, end, topic):
     campaign.finish("camp", "succeeded")
     output = json.dumps({**OUTPUT, "answers": ["rtt +1 % on average"]})
-    told = end("SUCCEEDED", name="camp", machine=CAMPAIGNS, output=output)
-    assert told[:3] == ["It is better.", "", "rtt +1 % on average"]
+    lines = end("SUCCEEDED", name="camp", machine=CAMPAIGNS, output=output)
+    assert lines[:3] == ["It is better.", "", "rtt +1 % on average"]
     assert topic.sent[0]["Subject"] == "house: campaign camp succeeded"
 
 
@@ -185,22 +187,22 @@ def test_a_campaign_that_was_skipped_sends_nothing(campaign, end):
     assert end("SUCCEEDED", name="next", machine=CAMPAIGNS, output="{}") is None
 
 
-def test_a_run_that_was_stopped_before_it_was_recorded_is_told_too(end):
+def test_a_run_that_was_stopped_before_it_was_recorded_is_reported_too(end):
     assert end("ABORTED", name="unknown")[0] == "The run was stopped."
 
 
 def test_a_run_that_was_stopped_with_a_reason_has_not_failed(plan, end):
     plan()
-    told = end("ABORTED", error="StoppedByCaller", cause="stopped from the command line")[0]
-    assert told.startswith("The run was stopped") and "stopped from the command line" in told
-    assert "fail" not in told
+    line = end("ABORTED", error="StoppedByCaller", cause="stopped from the command line")[0]
+    assert line.startswith("The run was stopped") and "stopped from the command line" in line
+    assert "fail" not in line
 
 
 @pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
-def test_a_campaign_is_told_as_a_whole(end, topic, status):
-    told = end(status, name="camp", machine=CAMPAIGNS, error="StepsLost", cause="steps 1 and 2")
-    assert told[0] == "steps 1 and 2"
-    assert "campaign show camp --stack house" in told[2]
+def test_a_campaign_is_reported_as_a_whole(end, topic, status):
+    lines = end(status, name="camp", machine=CAMPAIGNS, error="StepsLost", cause="steps 1 and 2")
+    assert lines[0] == "steps 1 and 2"
+    assert "campaign show camp --stack house" in lines[2]
     assert topic.sent[0]["Subject"].startswith("house: campaign camp ")
 
 
@@ -229,7 +231,7 @@ def campaign(store):
     return campaigns
 
 
-def test_a_campaign_that_lost_a_step_tells_which_and_why(campaign, end):
+def test_a_campaign_that_lost_a_step_reports_which_and_why(campaign, end):
     campaign.finish("camp", "degraded")
     assert end("SUCCEEDED", name="camp", machine=CAMPAIGNS)[:2] == [
         "The campaign ended well, but step 2 of this campaign has no result",
@@ -237,7 +239,7 @@ def test_a_campaign_that_lost_a_step_tells_which_and_why(campaign, end):
     ]
 
 
-def test_a_stopped_campaign_tells_its_steps_and_how_to_go_on(campaign, end):
+def test_a_stopped_campaign_reports_its_steps_and_how_to_go_on(campaign, end):
     first, *_, last = end("ABORTED", name="camp", machine=CAMPAIGNS)
     assert "1 of 2 steps has a result" in first
     again = "rackrate campaign run --continue camp --stack house"

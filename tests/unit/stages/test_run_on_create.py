@@ -81,16 +81,16 @@ def end(runner, run_id, status, **more):
     return run_on_create.answer_ended({"name": run_id, "executionArn": arn}, runner)
 
 
-def kept(runner):
-    found = runner.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
-    return [entry["Key"] for entry in found]
+def objects(runner):
+    contents = runner.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+    return [entry["Key"] for entry in contents]
 
 
 def test_creation_starts_the_run_and_answers_nothing_yet(runner):
-    with listener() as (url, told):
+    with listener() as (url, responses):
         run_id = start(runner, url, plan='{"blocks": 2}')
-        assert told == []
-    assert kept(runner) == ["on-create.json"]
+        assert responses == []
+    assert objects(runner) == ["on-create.json"]
     (arn,) = runner.states.executions
     assert arn == runner.execution_arn(run_id)
     (execution,) = runner.states.executions.values()
@@ -98,13 +98,15 @@ def test_creation_starts_the_run_and_answers_nothing_yet(runner):
 
 
 def test_the_request_is_kept_before_the_run_can_end(runner, monkeypatch):
-    found = []
+    stored = []
     begin = runner.states.start_execution
     monkeypatch.setattr(
-        runner.states, "start_execution", lambda **more: (found.extend(kept(runner)), begin(**more))
+        runner.states,
+        "start_execution",
+        lambda **more: (stored.extend(objects(runner)), begin(**more)),
     )
     serve(runner)
-    assert len(found) == 1
+    assert len(stored) == 1
 
 
 def test_a_repeated_invocation_starts_no_second_run(runner):
@@ -114,45 +116,45 @@ def test_a_repeated_invocation_starts_no_second_run(runner):
 
 
 def test_an_invocation_repeated_after_the_end_answers_at_once(runner):
-    with listener() as (url, told):
+    with listener() as (url, responses):
         run_id = start(runner, url)
         runner.store.runs.finish(run_id, "succeeded", conclusion="All is well.")
         end(runner, run_id, "SUCCEEDED")
         answer = serve(runner, url=url)
-    assert len(told) == 1
+    assert len(responses) == 1
     assert answer.data == {"RunId": run_id, "Conclusion": "All is well."}
 
 
 def test_a_run_that_succeeded_creates_the_resource_with_its_conclusion(runner):
-    with listener() as (url, told):
+    with listener() as (url, responses):
         run_id = start(runner, url)
         runner.store.runs.finish(run_id, "succeeded", conclusion="treatment is better.")
         assert end(runner, run_id, "SUCCEEDED") == {"answered": True}
-    answer = only(told)
-    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", run_id)
-    assert answer["Data"] == {"RunId": run_id, "Conclusion": "treatment is better."}
-    assert kept(runner) == [], "the address that lets anybody answer is removed"
+    response = only(responses)
+    assert (response["Status"], response["PhysicalResourceId"]) == ("SUCCESS", run_id)
+    assert response["Data"] == {"RunId": run_id, "Conclusion": "treatment is better."}
+    assert objects(runner) == [], "the address that lets anybody answer is removed"
 
 
 def test_a_run_that_failed_fails_the_stack_with_its_own_words(runner):
-    with listener() as (url, told):
+    with listener() as (url, responses):
         run_id = start(runner, url)
         end(runner, run_id, "FAILED", error="InvalidPlan", cause=INVALID)
-    answer = only(told)
-    assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", run_id)
-    assert answer["Reason"] == (
+    response = only(responses)
+    assert (response["Status"], response["PhysicalResourceId"]) == ("FAILED", run_id)
+    assert response["Reason"] == (
         f"The run {run_id} failed with InvalidPlan: (1) blocks: must be at least 1; give more."
         f" (2) tests: empty; name one. What it measured is in s3://{BUCKET}/runs/{run_id}/."
     )
-    assert kept(runner) == []
+    assert objects(runner) == []
 
 
 def test_an_update_that_failed_is_no_replacement(runner):
-    with listener() as (url, told):
+    with listener() as (url, responses):
         assert serve(runner, "Update", url=url, PhysicalResourceId="stack-before") is None
         end(runner, run_id_of({}, "request"), "TIMED_OUT")
-    assert only(told)["PhysicalResourceId"] == "stack-before"
-    assert "took too long" in only(told)["Reason"]
+    assert only(responses)["PhysicalResourceId"] == "stack-before"
+    assert "took too long" in only(responses)["Reason"]
 
 
 def test_a_run_that_no_stack_asked_for_is_none_of_our_business(runner):
@@ -161,25 +163,25 @@ def test_a_run_that_no_stack_asked_for_is_none_of_our_business(runner):
     assert run_on_create.answer_ended(detail, runner) == {"answered": False}
 
 
-def test_the_end_told_twice_is_answered_once(runner):
-    with listener() as (url, told):
+def test_the_end_reported_twice_is_answered_once(runner):
+    with listener() as (url, responses):
         run_id = start(runner, url)
         assert end(runner, run_id, "ABORTED") == {"answered": True}
         assert end(runner, run_id, "ABORTED") == {"answered": False}
-    assert "was stopped" in only(told)["Reason"]
+    assert "was stopped" in only(responses)["Reason"]
 
 
 def test_the_stack_is_answered_also_when_the_end_cannot_be_looked_up(runner, monkeypatch):
     def refuse(**_):
         raise runner.states._error("AccessDeniedException")
 
-    with listener() as (url, told):
+    with listener() as (url, responses):
         run_id = start(runner, url)
         monkeypatch.setattr(runner.states, "describe_execution", refuse)
         assert end(runner, run_id, "SUCCEEDED") == {"answered": True}
-    assert only(told)["Status"] == "FAILED"
-    assert "AccessDeniedException" in only(told)["Reason"]
-    assert kept(runner) == []
+    assert only(responses)["Status"] == "FAILED"
+    assert "AccessDeniedException" in only(responses)["Reason"]
+    assert objects(runner) == []
 
 
 def test_an_answer_that_was_not_taken_is_tried_again(runner):
@@ -187,7 +189,7 @@ def test_an_answer_that_was_not_taken_is_tried_again(runner):
         run_id = start(runner, url)
         with pytest.raises(RuntimeError):
             end(runner, run_id, "SUCCEEDED")
-    assert kept(runner), "Lambda repeats the invocation, which needs the request"
+    assert objects(runner), "Lambda repeats the invocation, which needs the request"
 
 
 def look(runner):
@@ -195,15 +197,15 @@ def look(runner):
 
 
 def test_an_end_whose_event_was_lost_is_found_and_answered_once(runner):
-    with listener() as (url, told):
+    with listener() as (url, responses):
         assert look(runner) == {"answered": False}, "no stack waits"
         run_id = start(runner, url)
         assert look(runner) == {"answered": False}, "the run goes on"
         runner.states.executions[runner.execution_arn(run_id)]["status"] = "FAILED"
         assert look(runner) == {"answered": True}
         assert look(runner) == end(runner, run_id, "FAILED") == {"answered": False}
-    assert (only(told)["Status"], only(told)["PhysicalResourceId"]) == ("FAILED", run_id)
-    assert kept(runner) == []
+    assert (only(responses)["Status"], only(responses)["PhysicalResourceId"]) == ("FAILED", run_id)
+    assert objects(runner) == []
 
 
 def test_a_request_whose_run_is_about_to_start_waits(runner, monkeypatch):
@@ -214,7 +216,7 @@ def test_a_request_whose_run_is_about_to_start_waits(runner, monkeypatch):
     )
     serve(runner)
     assert looks == [{"answered": False}]
-    assert kept(runner) != []
+    assert objects(runner) != []
 
 
 def test_a_request_that_cloudformation_gave_up_is_not_answered_for_ever(runner):
@@ -227,20 +229,20 @@ def test_a_request_that_cloudformation_gave_up_is_not_answered_for_ever(runner):
 
 
 def test_the_end_of_an_earlier_run_answers_no_later_request(runner):
-    with listener() as (url, told):
+    with listener() as (url, responses):
         earlier = start(runner, "https://gone.test")
         start(runner, url, plan='{"blocks": 3}')
         assert end(runner, earlier, "SUCCEEDED") == {"answered": False}
         serve(runner, "Delete", PhysicalResourceId=earlier)
-    assert told == []
-    assert kept(runner) != [], "the later request still waits"
+    assert responses == []
+    assert objects(runner) != [], "the later request still waits"
 
 
 @pytest.mark.parametrize("plan", ["{", "[]", '"{}"', "null", ""])
 def test_a_plan_that_is_no_json_object_is_refused_before_anything_starts(runner, plan):
     with pytest.raises(run_on_create.InvalidPlanParameter, match=r"RunOnCreate: .*give a plan"):
         serve(runner, plan=plan)
-    assert runner.states.executions == {} and kept(runner) == []
+    assert runner.states.executions == {} and objects(runner) == []
 
 
 def test_a_start_that_fails_leaves_no_request_behind(runner, monkeypatch):
@@ -250,7 +252,7 @@ def test_a_start_that_fails_leaves_no_request_behind(runner, monkeypatch):
     monkeypatch.setattr(runner.states, "start_execution", refuse)
     with pytest.raises(ClientError, match="ExecutionLimitExceeded"):
         serve(runner)
-    assert kept(runner) == []
+    assert objects(runner) == []
 
 
 def test_an_update_runs_again_only_for_another_plan(runner):
@@ -263,15 +265,15 @@ def test_an_update_runs_again_only_for_another_plan(runner):
     assert len(runner.states.executions) == 1
 
 
-def test_deletion_stops_what_still_runs_and_tells_nobody_of_its_end(runner):
-    with listener() as (url, told):
+def test_deletion_stops_what_still_runs_and_informs_nobody_of_its_end(runner):
+    with listener() as (url, responses):
         run_id = start(runner, url)
         answer = serve(runner, "Delete", url=url, PhysicalResourceId=run_id)
         assert answer.physical_id == run_id
         arn = runner.execution_arn(run_id)
         assert runner.states.executions[arn]["status"] == "ABORTED"
         assert end(runner, run_id, "ABORTED") == {"answered": False}
-    assert told == []
+    assert responses == []
 
 
 @pytest.mark.parametrize("id_", [NOTHING, "stack-that-is-forgotten"])
@@ -287,11 +289,11 @@ def test_deletion_leaves_a_run_that_has_ended_as_it_is(runner):
     assert runner.states.executions[runner.execution_arn(run_id)]["status"] == "SUCCEEDED"
 
 
-def test_the_handler_tells_requests_from_ends(runner, monkeypatch):
+def test_the_handler_distinguishes_requests_from_ends(runner, monkeypatch):
     from handlers import run_on_create as handler
 
     monkeypatch.setattr(handler, "_runner", lambda: runner)
-    with listener() as (url, told):
+    with listener() as (url, responses):
         assert handler.handler(request(url=url), Context()) is None
         (arn,) = runner.states.executions
         runner.states.executions[arn]["status"] = "SUCCEEDED"
@@ -301,8 +303,8 @@ def test_the_handler_tells_requests_from_ends(runner, monkeypatch):
         scheduled = {"source": "aws.events", "detail-type": "Scheduled Event"}
         assert handler.handler(scheduled, Context()) == {"answered": False}
         handler.handler(request(plan="no plan", url=url), Context())
-    assert [json.loads(body)["Status"] for body in told] == ["SUCCESS", "FAILED"]
-    assert "RunOnCreate: it is not JSON" in json.loads(told[1])["Reason"]
+    assert [json.loads(body)["Status"] for body in responses] == ["SUCCESS", "FAILED"]
+    assert "RunOnCreate: it is not JSON" in json.loads(responses[1])["Reason"]
 
 
 @given(st.text(), st.dictionaries(st.text(), st.integers()))

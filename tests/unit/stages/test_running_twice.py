@@ -99,8 +99,8 @@ def test_a_step_of_a_campaign_is_judged_once_and_gets_into_its_series(resources,
     cluster.nodes = []
     owned = resources.but(eks=NodeGroups(cluster), step_functions=Executions())
     store, campaigns = owned.store, owned.store.campaigns
-    asked = {"plan": PLAN, "draws": 3, "series": "nightly"}
-    plan_campaign(asked, owned, campaign_id=CAMPAIGN, execution_arn=CAMPAIGN_ARN)
+    requested = {"plan": PLAN, "draws": 3, "series": "nightly"}
+    plan_campaign(requested, owned, campaign_id=CAMPAIGN, execution_arn=CAMPAIGN_ARN)
     assert take_campaign_lease(CAMPAIGN, owned).taken
     first = judge(CAMPAIGN, owned, failure=None)
     step = campaigns.steps(CAMPAIGN)[0]

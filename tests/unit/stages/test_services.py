@@ -72,8 +72,7 @@ def test_clients_of_such_an_arm_alone_connect_to_the_service_of_their_server(
 ):
     assert not wait().ready, "kube-proxy has to hear of new Services first"
     assert wait().ready
-    for item in items[:2]:
-        measure(item)
+    measure(*items[:2])
     server, address = clients["served"]
     own = cluster.objects[f"{PODS}/server-{server}"]["status"]["podIP"]
     assert way_to(cluster, server) == (address, [own], [("TCP", 5201), ("UDP", 5201)])
@@ -85,7 +84,7 @@ def test_clients_of_such_an_arm_alone_connect_to_the_service_of_their_server(
     }
 
 
-def test_what_somebody_deletes_is_made_again_before_a_client_starts(
+def test_what_somebody_deletes_is_recreated_before_a_client_starts(
     items, cluster, wait, clients, resources
 ):
     wait()

@@ -58,14 +58,14 @@ def desired(eks):
 
 def until_done(ask, most=20):
     """Ask with the progress of the answer before until all is done. Returns what was told."""
-    progress, told = {}, []
+    progress, phases = {}, []
     for _ in range(most):
-        made = ask(progress)
-        told.append(made.phase)
-        if made.done:
-            return told
-        progress = made.progress
-    raise AssertionError(told)
+        changed = ask(progress)
+        phases.append(changed.phase)
+        if changed.done:
+            return phases
+        progress = changed.progress
+    raise AssertionError(phases)
 
 
 class TestIdle:
@@ -81,13 +81,13 @@ class TestIdle:
     def wake(self, resources):
         return wake_nodes(PLAN, resources, run_id="mine", execution_arn="arn:mine")
 
-    def test_a_run_wakes_every_group_with_its_share(self, resources, eks, store):
+    def test_a_run_wakes_every_group_with_its_share(self, resources, eks):
         assert self.wake(resources).ready is False
         assert desired(eks) == USUAL
         assert {sizes.most for sizes in eks.sizes.values()} == {2, 3}
         assert self.wake(resources).ready is True
 
-    def test_the_nodes_of_one_group_do_not_make_an_arm_ready(self, resources, eks, cluster, store):
+    def test_the_nodes_of_one_group_do_not_make_an_arm_ready(self, resources, eks, store):
         eks.held = True
         self.wake(resources)
         eks.held = False
@@ -149,12 +149,12 @@ class TestCampaigns:
             step, kind = 1, "draws"
 
         assert _nodes_are_ready(Record, resources)
-        gone = cluster.nodes.pop()
+        missing = cluster.nodes.pop()
         assert not _nodes_are_ready(Record, resources)
         eks.issues = [NO_CAPACITY]
         assert _nodes_are_ready(Record, resources), "EKS says that they do not come"
         eks.issues = []
-        cluster.nodes.append(gone)
+        cluster.nodes.append(missing)
         assert _nodes_are_ready(Record, resources)
 
 
@@ -166,7 +166,7 @@ def test_a_plan_names_all_groups_of_an_arm_and_each_nodes_own(plan, store):
     assert {node.node_group for node in treatment.nodes} == set(ARMS[0].node_groups)
 
 
-def test_a_lack_of_nodes_is_told_in_the_words_of_every_group(plan, eks, cluster):
+def test_a_lack_of_nodes_is_reported_in_the_words_of_every_group(plan, eks, cluster):
     cluster.nodes = []
     eks.issues = [NO_CAPACITY]
     with pytest.raises(Exception, match=r"(?s)group treatment-1: .*group treatment-3: "):

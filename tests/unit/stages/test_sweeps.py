@@ -70,14 +70,8 @@ def run(resources, store):
         for item in store.runs.items(run_id):
             launched = launch(run_id, item, resources)
             if launched.pods:
-                collect(
-                    run_id,
-                    launched.repeated or item,
-                    resources,
-                    attempt=launched.attempt,
-                    deadline=launched.deadline,
-                    watch_seconds=1,
-                )
+                known = {"attempt": launched.attempt, "deadline": launched.deadline}
+                collect(run_id, launched.repeated or item, resources, watch_seconds=1, **known)
         analyze(run_id, resources, after_failure=False)
         page = report(run_id, resources, failure=None)
         finish(run_id, resources, execution_arn=arn, failure=None, report_key=page.report_key)
@@ -109,7 +103,9 @@ class TestVpcCni:
         assert {step.status for step in results.steps} == {"succeeded"}
         assert results.stopped.text == "Every step of the sweep is made: 4 runs."
 
-    def test_each_arm_and_metric_has_a_cell_for_each_value(self, results):
+    def test_each_arm_and_metric_has_a_cell_for_each_value_and_the_output_a_line(
+        self, results, resources
+    ):
         assert [(cell.arm, cell.value, cell.runs) for cell in results.sweep] == [
             ("treatment", OLD, 2),
             ("treatment", NEW, 2),
@@ -121,8 +117,6 @@ class TestVpcCni:
         assert second.ratio == pytest.approx(1.0), "the pods print the same with each version"
         assert second.share_of_nominal == second.mean / 10e9, "the peak of c5.large"
         assert "VPC CNI v1.15.4-eksbuild.1" in results.conclusion
-
-    def test_the_output_has_a_line_for_each_value(self, results, resources):
         finished = finish_campaign(
             CAMPAIGN, resources, execution_arn=CAMPAIGN_ARN, failure=None, report_key=None
         )
@@ -150,7 +144,7 @@ def test_what_limits_a_step_is_refused_before_the_first(begin, eks, store, resou
     assert resources.store.campaigns.find(CAMPAIGN) is None
 
 
-def test_a_stack_that_did_not_make_the_cluster_is_told_to_pool(begin, resources):
+def test_a_stack_that_did_not_make_the_cluster_is_told_to_pool(resources):
     guest = resources.but(settings=SETTINGS)
     raw = {"plan": PLAN, "sweep": {"vpc_cni": [OLD, NEW]}}
     with pytest.raises(InvalidCampaign, match="this stack did not make the cluster"):

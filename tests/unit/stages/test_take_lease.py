@@ -77,13 +77,13 @@ def test_a_plan_may_refuse_to_wait_and_names_the_holder_its_end_and_the_remedy(p
     take()
     with pytest.raises(NodesBusy) as caught:
         take(OTHER)
-    told = str(caught.value)
+    message = str(caught.value)
     holder = store.runs.find(RUN)
     end = later(holder.started_at, holder.expected_seconds)
-    assert told.startswith(
+    assert message.startswith(
         f"run-1 holds the nodes of treatment and baseline and should end at {end[:19]}Z;"
     )
-    assert '"if_busy": "wait"' in told
+    assert '"if_busy": "wait"' in message
 
 
 def test_a_run_does_not_wait_for_ever(two, take, store):
@@ -167,7 +167,7 @@ class TestGivingBack:
 
     @pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT", "FAILED", "SUCCEEDED"])
     def test_a_run_whose_execution_has_ended_without_a_clean_up_loses_them_in_minutes(
-        self, two, take, monkeypatch, resources, status
+        self, two, monkeypatch, resources, status
     ):
         ended = resources.but(step_functions=States(status))
         assert not take_lease(OTHER, ended).taken
@@ -194,14 +194,14 @@ class TestGivingBack:
         store.runs.finish(RUN, "failed")
         assert not take(OTHER).taken
 
-    def test_of_a_run_that_step_functions_does_not_tell_nothing_is_taken(self, two, resources):
+    def test_of_a_run_that_step_functions_does_not_describe_nothing_is_taken(self, two, resources):
         class Refusing:
             def describe_execution(self, *, executionArn):
                 raise ClientError({"Error": {"Code": "AccessDenied"}}, "DescribeExecution")
 
         assert not take_lease(OTHER, resources.but(step_functions=Refusing())).taken
 
-    def test_a_lease_that_was_renewed_meanwhile_is_not_ended(self, two, store, take):
+    def test_a_lease_that_was_renewed_meanwhile_is_not_ended(self, two, store):
         before = store.leases.valid()
         store.leases.hold(["baseline"], lease_of(RUN), renew=True)
         store.leases.end(before)
@@ -228,7 +228,7 @@ class TestGivingBack:
         assert store.leases.hold(["baseline"], lease_of(RUN))["baseline"].run_id == OTHER
 
     def test_an_execution_that_is_stopped_while_it_takes_its_nodes_does_not_keep_them(
-        self, plan, take, store, resources
+        self, plan, take, resources
     ):
         plan()
         plan(run_id=OTHER)
@@ -250,12 +250,12 @@ def test_of_many_that_ask_at_once_for_a_dead_runs_nodes_one_takes_all_of_them(
 
     for run in runs:
         plan(run_id=run)
-    asked = resources.but(step_functions=OnlyFirstEnded())
+    shared = resources.but(step_functions=OnlyFirstEnded())
     at_once = threading.Barrier(len(runs))
 
     def ask(run):
         at_once.wait()
-        return take_lease(run, asked).taken
+        return take_lease(run, shared).taken
 
     with ThreadPoolExecutor(len(runs)) as pool:
         taken = [run for run, won in zip(runs, pool.map(ask, runs), strict=True) if won]
@@ -263,9 +263,9 @@ def test_of_many_that_ask_at_once_for_a_dead_runs_nodes_one_takes_all_of_them(
     assert {lease.run_id for lease in store.leases.valid().values()} == set(taken)
 
 
-def lease_of(run_id, kind="run"):
+def lease_of(run_id):
     soon = later(now(), 60)
-    return Lease(run_id=run_id, kind=kind, taken_at=now(), expected_end=soon, expires_at=soon)
+    return Lease(run_id=run_id, kind="run", taken_at=now(), expected_end=soon, expires_at=soon)
 
 
 class TestRenewal:
@@ -292,7 +292,7 @@ class TestRenewal:
         assert left == pytest.approx(deadline - time.time() + LEASE_SECONDS, abs=5)
 
     def test_an_item_is_not_measured_on_nodes_that_another_run_has_taken(
-        self, items, plan, take, store, cluster, monkeypatch, resources
+        self, items, plan, cluster, monkeypatch, resources
     ):
         plan(run_id=OTHER)
         with monkeypatch.context() as patch:
@@ -312,9 +312,7 @@ class TestRenewal:
         plan(run_id=OTHER)
         assert take(OTHER) == TAKEN
 
-    def test_a_run_that_goes_on_while_the_stack_learns_of_leases_has_none(
-        self, deploy, store, resources
-    ):
+    def test_a_run_that_goes_on_while_the_stack_learns_of_leases_has_none(self, deploy, resources):
         assert launch(RUN, deploy()[0], resources).pods == 2
 
 
@@ -332,7 +330,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_arm_has_at_most_one_holder_whatever_the_order_of_calls(store, steps):
     """Against a model: a dictionary of arms."""
     for run in RUNS:

@@ -23,13 +23,11 @@ from rackrate.stages.run.finish import finish
 from rackrate.stages.run.teardown import sweep, teardown, teardown_stopped
 from rackrate_contract.selectors import Selector
 from tests.unit.samples import LABEL, SETTINGS, node
+from tests.unit.stages.campaigns import GROUPS, NO_CAPACITY
 from tests.unit.stages.runs import ARN, EXECUTIONS, RUN, States
 
 OTHER = "run-2"
 IDLE = replace(SETTINGS, idle_scale_to_zero=True)
-GROUPS = ("ng-1", "ng-2")
-NO_CAPACITY = {"code": "InsufficientInstanceCapacity", "message": "no c5.large in this zone"}
-
 NOT_ELIGIBLE = "Could not launch On-Demand Instances. The type is not eligible for Free Tier."
 
 
@@ -160,8 +158,8 @@ class TestLoadNodes:
     def test_they_are_asked_for_on_demand_too(self, wake, cluster, with_workload):
         cluster.on_client = lambda pod: None
         wake({"tests": ["rtt"]}, settings=replace(ON_DEMAND, load=LOAD_NODES, load_node_count=2))
-        found = Counter(pod["metadata"]["labels"][ARM] for pod in cluster.of_role("holder"))
-        assert found == {"treatment": 3, "baseline": 3, "load": 2}
+        holders = Counter(pod["metadata"]["labels"][ARM] for pod in cluster.of_role("holder"))
+        assert holders == {"treatment": 3, "baseline": 3, "load": 2}
 
 
 ON_DEMAND = replace(SETTINGS, nodes_on_demand=True, node_count=3)
@@ -181,16 +179,16 @@ class TestOnDemand:
 
     def test_a_pod_asks_for_each_node_until_all_run(self, ask, cluster, store):
         assert ask() == Readiness(ready=False, wait_seconds=10)
-        found = self.holders(cluster)
-        assert len(found) == 6
+        pods = self.holders(cluster)
+        assert len(pods) == 6
         assert store.runs.find(RUN).phase == "asking for nodes, 0 of 6 nodes are Ready"
-        for pod in list(found.values())[:5]:
+        for pod in list(pods.values())[:5]:
             pod["status"] = {"phase": "Running"}
         assert not ask().ready
-        for pod in found.values():
+        for pod in pods.values():
             pod["status"] = {"phase": "Running"}
         assert ask().ready
-        assert self.holders(cluster).keys() == found.keys()
+        assert self.holders(cluster).keys() == pods.keys()
 
     def test_only_the_arms_of_the_plan_are_asked_for(self, ask, wake, cluster):
         arms = ["baseline", {"name": "host", "nodes": "baseline", "client_network": "host"}]
@@ -272,8 +270,8 @@ class TestWake:
         assert run.execution_arn == ARN
 
     def test_every_arm_is_asked_for_all_its_nodes_and_may_go_back_to_none(self, wake, eks):
-        found = wake()
-        assert (found.ready, found.wait_seconds > 0) == (False, True)
+        woken = wake()
+        assert (woken.ready, woken.wait_seconds > 0) == (False, True)
         assert eks.updates == [("ng-1", 2), ("ng-2", 2)]
         sizes = eks.groups["ng-1"]["scalingConfig"]
         assert (sizes["minSize"], sizes["maxSize"]) == (0, 2)
@@ -329,10 +327,11 @@ class TestWake:
         with pytest.raises(NodesUnavailable, match=r"ng-1: .*no c5\.large in this zone"):
             wake()
 
-    def test_a_group_that_turns_degraded_ends_the_wait(self, wake, eks):
+    @pytest.mark.parametrize("status", ["DEGRADED", "DELETING"])
+    def test_a_group_that_cannot_bring_nodes_any_more_ends_the_wait(self, wake, eks, status):
         wake()
-        eks.groups["ng-2"]["status"] = "DEGRADED"
-        with pytest.raises(NodesUnavailable, match="node group ng-2 is DEGRADED"):
+        eks.groups["ng-2"]["status"] = status
+        with pytest.raises(NodesUnavailable, match=f"node group ng-2 is {status}"):
             wake()
 
     def test_a_trouble_from_before_does_not_keep_a_group_from_being_woken(
@@ -385,24 +384,18 @@ class TestWake:
         assert "node group ng-1: InsufficientInstanceCapacity" in str(failed.value)
         assert f"Auto Scaling group were not read ({fault})" in str(failed.value)
 
-    def test_a_group_that_is_deleted_is_not_waited_for(self, wake, eks):
-        wake()
-        eks.groups["ng-1"]["status"] = "DELETING"
-        with pytest.raises(NodesUnavailable, match="DELETING"):
-            wake()
-
     def test_a_size_that_eks_refuses_is_no_reason_to_wait(self, wake, eks):
         eks.refusals = [refused("InvalidRequestException")]
         with pytest.raises(NodesUnavailable, match="ng-1 cannot be resized: because"):
             wake()
 
     @pytest.mark.parametrize(
-        ("names", "told"),
+        ("names", "message"),
         [((), "knows no node group of it"), (("ng-1", "gone"), "there is no node group 'gone'")],
     )
-    def test_a_group_that_is_not_there_cannot_be_woken(self, wake, eks, names, told):
+    def test_a_group_that_is_not_there_cannot_be_woken(self, wake, eks, names, message):
         arms = (replace(IDLE.arms[0], node_groups=names), IDLE.arms[1])
-        with pytest.raises(NodesUnavailable, match=f"arm treatment: .*{told}"):
+        with pytest.raises(NodesUnavailable, match=f"arm treatment: .*{message}"):
             wake(settings=replace(IDLE, arms=arms))
         assert eks.updates == []
 
@@ -463,29 +456,24 @@ class TestRest:
         monkeypatch.setattr(resting, "PATIENCE_SECONDS", 0)
         wake()
         eks.refusals = [refused("ResourceInUseException")]
-        found = rest_nodes(RUN, resources)
-        assert (found.busy, found.rested) == (("ng-1",), ("ng-2",))
+        rested = rest_nodes(RUN, resources)
+        assert (rested.busy, rested.rested) == (("ng-1",), ("ng-2",))
+
+
+def stop(resources, status):
+    """Clean up after the execution of the run was stopped, as EventBridge asks for."""
+    detail = {"name": RUN, "status": status, "executionArn": ARN}
+    return teardown_stopped(detail, resources.but(step_functions=States(status)))
 
 
 class TestCleaning:
     def sweep(self, resources, status):
         return sweep(resources.but(step_functions=States(status)))
 
-    def test_an_aborted_run_leaves_no_node(self, wake, sleeping, store, eks, resources):
-        wake()
-        detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN}
-        teardown_stopped(detail, resources.but(step_functions=States(detail["status"])))
-        assert eks.desired() == [0, 0]
-        assert store.runs.find(RUN).status == "aborted"
-
-    def test_a_run_that_ends_badly_leaves_the_nodes_of_another(
-        self, wake, sleeping, eks, resources
-    ):
+    def test_a_run_that_ends_badly_leaves_the_nodes_of_another(self, wake, eks, resources):
         wake(run=OTHER)
         wake()
-        detail = {"name": RUN, "status": "FAILED", "executionArn": ARN}
-        done = teardown_stopped(detail, resources.but(step_functions=States(detail["status"])))
-        assert done.nodes.needed_by == (OTHER,)
+        assert stop(resources, "FAILED").nodes.needed_by == (OTHER,)
         assert eks.desired() == [2, 2]
 
     def test_the_sweep_rests_nodes_that_nobody_needs(self, sleeping, eks, resources):
@@ -494,14 +482,9 @@ class TestCleaning:
         self.sweep(resources, "SUCCEEDED")
         assert eks.desired() == [0, 0]
 
-    def test_the_sweep_rests_nodes_of_a_run_it_finds_dead(self, wake, sleeping, eks, resources):
-        wake()
-        self.sweep(resources, "TIMED_OUT")
-        assert eks.desired() == [0, 0]
-
     @pytest.mark.parametrize("how", ["sweep", "event"])
-    def test_an_index_that_lags_behind_keeps_no_node_awake(
-        self, wake, sleeping, store, eks, monkeypatch, how, resources
+    def test_a_run_that_was_stopped_keeps_no_node_awake_though_the_index_lags_behind(
+        self, wake, store, eks, monkeypatch, how, resources
     ):
         wake()
         before = store.runs.running()
@@ -509,12 +492,11 @@ class TestCleaning:
         if how == "sweep":
             self.sweep(resources, "ABORTED")
         else:
-            detail = {"name": RUN, "status": "ABORTED", "executionArn": ARN}
-            teardown_stopped(detail, resources.but(step_functions=States(detail["status"])))
+            stop(resources, "ABORTED")
         assert store.runs.find(RUN).status == "aborted"
         assert eks.desired() == [0, 0]
 
-    def test_the_sweep_leaves_the_nodes_of_a_run_that_lives(self, wake, sleeping, eks, resources):
+    def test_the_sweep_leaves_the_nodes_of_a_run_that_lives(self, wake, eks, resources):
         wake()
         assert self.sweep(resources, "RUNNING").nodes.needed_by == (RUN,)
         assert eks.desired() == [2, 2]
@@ -524,7 +506,7 @@ class TestCleaning:
         [(None, 1700, ()), (None, 1900, (RUN,)), (600, 2900, ()), (600, 3100, (RUN,))],
     )
     def test_a_run_is_overdue_after_twice_its_time_and_half_an_hour(
-        self, wake, sleeping, store, expected, age, overdue, resources
+        self, wake, store, expected, age, overdue, resources
     ):
         wake()
         if expected is not None:
@@ -538,8 +520,8 @@ class TestPlan:
     def test_a_dry_run_is_planned_on_placeholders_of_the_groups_instance_type(
         self, sleeping, store, eks, plan
     ):
-        found = plan({"dry_run": True, "blocks": 6})
-        assert (found.dry_run, found.trials) == (True, 48)
+        planned = plan({"dry_run": True, "blocks": 6})
+        assert (planned.dry_run, planned.trials) == (True, 48)
         stored = store.runs.plan(RUN)
         assert stored.placeholder_nodes is True
         treatment = stored.arms[0]

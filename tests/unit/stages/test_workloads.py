@@ -11,7 +11,7 @@ import pytest
 from rackrate import registry
 from rackrate.errors import ClusterUnreachable, InvalidPlan, Throttled
 from rackrate.measure import manifests, members
-from rackrate.plan.items import BlockItem, block_items
+from rackrate.plan.items import block_items
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.run import collect
 from rackrate.stages.run.analyze import analyze
@@ -54,14 +54,14 @@ def of_etcd(store):
 def test_members_are_on_the_arms_nodes_and_know_each_others_names(deploy, cluster):
     deploy(PLAN)
     service = next(thing for path, thing in cluster.objects.items() if "/services/" in path)
-    found = pods(cluster, "member")
-    assert [(p["spec"]["hostname"], p["spec"]["nodeName"]) for p in found] == [
+    member_pods = pods(cluster, "member")
+    assert [(p["spec"]["hostname"], p["spec"]["nodeName"]) for p in member_pods] == [
         ("etcd-baseline-0", "node-c"),
         ("etcd-baseline-1", "node-d"),
         ("etcd-treatment-0", "node-a"),
         ("etcd-treatment-1", "node-b"),
     ]
-    for pod in found:
+    for pod in member_pods:
         assert pod["spec"]["subdomain"] == service["metadata"]["name"]
         container = member_of(pod)
         arm = pod["metadata"]["labels"][manifests.ARM]
@@ -69,12 +69,12 @@ def test_members_are_on_the_arms_nodes_and_know_each_others_names(deploy, cluste
             name = f"etcd-{arm}-{index}"
             peer = f"{name}=http://{name}.{service['metadata']['name']}:2380"
             assert any(peer in word for word in container["command"])
-    wanted = service["spec"]["selector"].items()
-    assert all(wanted <= pod["metadata"]["labels"].items() for pod in found)
+    selected = service["spec"]["selector"].items()
+    assert all(selected <= pod["metadata"]["labels"].items() for pod in member_pods)
 
 
 def test_load_comes_from_the_load_node_to_one_arm_at_a_time_and_first_to_each_in_turn(
-    deploy, measure, cluster, store
+    deploy, measure, store
 ):
     items = block_items(deploy(PLAN))
     of_workload = [item for item in items if item.workload is not None]
@@ -82,8 +82,7 @@ def test_load_comes_from_the_load_node_to_one_arm_at_a_time_and_first_to_each_in
     assert all(len(of_item) == 1 for of_item in arms)
     assert arms[:2] == arms[2:][::-1]
     assert [item.pause_seconds for item in of_workload] == [7, 0, 0, 0]
-    for item in items:
-        measure(item)
+    measure(*items)
     measured = of_etcd(store)
     assert [(t.client, t.status, t.value) for t in measured] == [
         ("node-l", "measured", 0.0002413)
@@ -92,26 +91,26 @@ def test_load_comes_from_the_load_node_to_one_arm_at_a_time_and_first_to_each_in
     assert all(trial.is_measured for trial in trials(store))
 
 
-def test_a_workload_has_verdicts_and_results_tell_where_its_load_came_from(
+def test_a_workload_has_verdicts_and_results_say_where_its_load_came_from(
     deploy, measure, store, resources
 ):
-    deploy({**PLAN, "tests": [ETCD]})
+    items = block_items(deploy({**PLAN, "tests": [ETCD]}))
+    assert [item.workload is not None for item in items] == [True] * 4, "nothing else is measured"
     await_servers(RUN, resources)
-    for item in store.runs.items(RUN):
-        measure(item)
+    measure(*store.runs.items(RUN))
     assert analyze(RUN, resources, after_failure=False).lost == 0
     report(RUN, resources, failure=None)
-    found = store.runs.find_document(RUN, "results.json", Results)
-    assert {verdict.metric for verdict in found.verdicts} == {
+    results = store.runs.find_document(RUN, "results.json", Results)
+    assert {verdict.metric for verdict in results.verdicts} == {
         "latency",
         "latency_p99",
         "operations",
     }
-    assert [(w.arm, w.load_nodes, w.load_from) for w in found.workloads] == [
+    assert [(w.arm, w.load_nodes, w.load_from) for w in results.workloads] == [
         ("treatment", ("node-l",), "load nodes"),
         ("baseline", ("node-l",), "load nodes"),
     ]
-    assert found.workloads[0].phases.measure == 2 * 3.0
+    assert results.workloads[0].phases.measure == 2 * 3.0
     assert b"node-l (load nodes)" in store.runs.find_text(RUN, "report.html")
 
 
@@ -121,8 +120,7 @@ def test_a_page_draws_no_matrix_of_nodes_for_load_from_several_nodes(
     cluster.nodes.append(node("node-m", "ng-3"))
     deploy({**PLAN, "tests": [{**ETCD, "loaders": 2}]})
     await_servers(RUN, resources)
-    for item in store.runs.items(RUN):
-        measure(item)
+    measure(*store.runs.items(RUN))
     assert {each.client for each in of_etcd(store)} == {"node-l", "node-m"}
     analyze(RUN, resources, after_failure=False)
     report(RUN, resources, failure=None)
@@ -138,22 +136,22 @@ def test_the_load_pod_has_the_addresses_of_all_members_of_its_arm(deploy, measur
     measure(item)
     (pod,) = started
     arm = item.pairs[0].arm
-    found = [p for p in pods(cluster, "member") if p["metadata"]["labels"][manifests.ARM] == arm]
-    urls = ",".join(f"http://{p['status']['podIP']}:2379" for p in found)
+    member_pods = [
+        p for p in pods(cluster, "member") if p["metadata"]["labels"][manifests.ARM] == arm
+    ]
+    urls = ",".join(f"http://{p['status']['podIP']}:2379" for p in member_pods)
     assert f"--endpoints={urls}" in pod["spec"]["containers"][0]["command"]
     assert pod["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet", "etcd tells its leader by name"
 
 
-def test_without_load_nodes_the_load_comes_from_nodes_without_a_member(
-    plan, resources, cluster, store
-):
+def test_without_load_nodes_the_load_comes_from_nodes_without_a_member(plan, resources, store):
     ours = resources.but(settings=SETTINGS)
     tests = [{**ETCD, "members": 1}]
     plan({**PLAN, "tests": tests}, settings=ours.settings)
-    found = {
+    places = {
         (pair.client, pair.server) for i in block_items(store.runs.items(RUN)) for pair in i.pairs
     }
-    assert found == {("node-b", "node-a"), ("node-d", "node-c")}
+    assert places == {("node-b", "node-a"), ("node-d", "node-c")}
 
 
 @pytest.mark.parametrize(
@@ -184,8 +182,7 @@ def test_a_load_pod_has_the_files_of_its_workload_and_a_number_of_its_own(
         cluster.finish(pod, {"cassandra": 1})
 
     cluster.on_client = ended
-    for item in items:
-        measure(item)
+    measure(*items)
     numbers = set()
     for pod in seen:
         (container,) = pod["spec"]["containers"]
@@ -240,8 +237,7 @@ def test_a_workload_that_ends_while_it_starts_costs_its_arm_alone(
     cluster.on_member = start
     deploy(PLAN)
     assert await_servers(RUN, resources).ready
-    for item in store.runs.items(RUN):
-        measure(item)
+    measure(*store.runs.items(RUN))
     lost = [trial for trial in trials(store) if not trial.is_measured]
     assert {(trial.test, trial.arm) for trial in lost} == {("etcd", "baseline")}
     for trial in lost:
@@ -255,8 +251,7 @@ def test_a_workload_that_fails_its_warm_up_is_no_link_that_is_down(
 ):
     cluster.on_client = lambda pod: cluster.finish(pod, {"etcd": 1})
     deploy({**PLAN, "tests": [ETCD]})
-    for item in block_items(store.runs.items(RUN, "warm_up.json")):
-        measure(item)
+    measure(*block_items(store.runs.items(RUN, "warm_up.json")))
     assert check_links(RUN, resources).down == 0
     assert len(store.runs.find(RUN).warnings) == 2
 
@@ -296,21 +291,21 @@ def test_a_member_that_is_never_ready_is_waited_for_no_longer_than_it_may_take(
     cluster.on_member = start
     deploy(PLAN)
     assert await_servers(RUN, resources).ready
-    found = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
-    assert {each.failure is None for of in found.workloads for each in of.members} == {False}
+    starts = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
+    assert {each.failure is None for of in starts.workloads for each in of.members} == {False}
 
 
-def test_a_member_without_its_volume_is_lost_with_what_its_claim_tells(
+def test_a_member_without_its_volume_is_lost_with_what_its_claim_says(
     deploy, measure, cluster, store
 ):
     classes = "/apis/storage.k8s.io/v1/storageclasses/gp3"
     cluster.objects[classes] = {"metadata": {"name": "gp3"}}
     events = f"/api/v1/namespaces/{SETTINGS.namespace}/events"
-    said = "Waiting for a volume to be created by the external provisioner 'ebs.csi.aws.com'"
+    event = "Waiting for a volume to be created by the external provisioner 'ebs.csi.aws.com'"
 
     def wait(pod):  # since 2026-11-21, when it was created
         claim = f"{pod['metadata']['name']}-data"
-        for number, message in enumerate((said, "an older one")):
+        for number, message in enumerate((event, "an older one")):
             cluster.objects[f"{events}/{claim}.{number}"] = {
                 "metadata": {"name": f"{claim}.{number}"},
                 "involvedObject": {"kind": "PersistentVolumeClaim", "name": claim},
@@ -320,22 +315,21 @@ def test_a_member_without_its_volume_is_lost_with_what_its_claim_tells(
 
     cluster.on_member = wait
     volume = {"storage_class": "gp3", "gib": 1}
-    for item in block_items(deploy({**PLAN, "tests": [{**ETCD, "storage": volume}]})):
-        measure(item)
+    measure(*block_items(deploy({**PLAN, "tests": [{**ETCD, "storage": volume}]})))
     for trial in of_etcd(store):
         assert trial.status == "failed"
-        assert said in trial.reason and "older" not in trial.reason
+        assert event in trial.reason and "older" not in trial.reason
 
 
 def test_how_members_started_is_kept(deploy, store, resources):
     deploy(PLAN)
     assert await_servers(RUN, resources).ready
-    found = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
-    assert [(of.test, of.arm, [m.node for m in of.members]) for of in found.workloads] == [
+    starts = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
+    assert [(of.test, of.arm, [m.node for m in of.members]) for of in starts.workloads] == [
         ("etcd", "treatment", ["node-a", "node-b"]),
         ("etcd", "baseline", ["node-c", "node-d"]),
     ]
-    first = found.workloads[0].members[0]
+    first = starts.workloads[0].members[0]
     assert (first.started_at, first.ready_at) == (fake_cluster.STARTED, fake_cluster.FINISHED)
 
 
@@ -361,28 +355,25 @@ class TestCpuOfMembers:
         cluster.on_member = start
 
     def measured(self, deploy, measure, store):
-        for item in block_items(deploy({**PLAN, "tests": [ETCD]})):
-            measure(item)
-        found = of_etcd(store)
-        assert all(trial.is_measured for trial in found)
-        return found
+        measure(*block_items(deploy({**PLAN, "tests": [ETCD]})))
+        stored = of_etcd(store)
+        assert all(trial.is_measured for trial in stored)
+        return stored
 
-    def test_trials_tell_the_mean_of_the_members_and_the_busiest(self, deploy, measure, store):
+    def test_trials_and_the_page_have_the_mean_of_the_members_and_the_busiest(
+        self, deploy, measure, store, resources
+    ):
         for trial in self.measured(deploy, measure, store):
             assert trial.detail("members_cpu_percent") == pytest.approx(65)
             assert trial.detail("busiest_member_cpu_percent") == pytest.approx(90)
-
-    def test_the_page_tells_it(self, deploy, measure, store, resources):
-        self.measured(deploy, measure, store)
         analyze(RUN, resources, after_failure=False)
         report(RUN, resources, failure=None)
-        found = store.runs.find_document(RUN, "results.json", Results).workloads
-        for each in found:
+        workloads = store.runs.find_document(RUN, "results.json", Results).workloads
+        for each in workloads:
             assert each.members_cpu_percent == pytest.approx(65)
             assert each.busiest_member_cpu_percent == pytest.approx(90)
         page = store.runs.find_text(RUN, "report.html").decode()
-        assert "65 %" in page
-        assert "90 %" in page
+        assert "65 %" in page and "90 %" in page
 
     @pytest.mark.parametrize("log", [None, "", "sh: not found\n", "2026-11-21T08:00:01Z 1.00 9\n"])
     def test_without_the_figure_of_one_member_there_is_none_and_no_trial_is_lost(
@@ -398,9 +389,11 @@ class TestCpuOfMembers:
                     del cluster.logs[pod["metadata"]["name"], "etcd-cpu"]
 
         cluster.on_member = fail
-        found = self.measured(deploy, measure, store)
-        assert {t.arm for t in found if "members_cpu_percent" in t.details} == {"treatment"}
-        assert {t.arm for t in found if "busiest_member_cpu_percent" in t.details} == {"treatment"}
+        measured = self.measured(deploy, measure, store)
+        assert {t.arm for t in measured if "members_cpu_percent" in t.details} == {"treatment"}
+        assert {t.arm for t in measured if "busiest_member_cpu_percent" in t.details} == {
+            "treatment"
+        }
 
     @pytest.mark.parametrize("error", [ClusterUnreachable("no answer"), Throttled("slow down")])
     def test_a_node_that_does_not_give_the_log_costs_no_trial(
@@ -434,18 +427,17 @@ class TestCpuOfMembers:
             del cluster.logs[pod["metadata"]["name"], "etcd-cpu"]
 
         cluster.on_member = fail
-        deploy(PLAN)
+        deploy({**PLAN, "tests": [ETCD], "blocks": 1})
         assert await_servers(RUN, resources).ready
-        kept = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
-        for each in (each for of in kept.workloads for each in of.members):
+        starts = store.runs.find_document(RUN, members.NAME, members.WorkloadStarts)
+        for each in (each for of in starts.workloads for each in of.members):
             assert (each.started_at, each.ready_at) == (fake_cluster.STARTED, None)
             assert each.failure is None
-        for item in store.runs.items(RUN):
-            measure(item)
+        measure(*store.runs.items(RUN))
         assert all(trial.is_measured for trial in trials(store))
 
     def test_a_trial_that_has_just_finished_is_waited_for_until_its_end_was_printed(
-        self, deploy, measure, cluster, store, monkeypatch
+        self, deploy, measure, monkeypatch
     ):
         slept = []
         now = datetime.fromisoformat(fake_cluster.FINISHED).timestamp() + 0.5
@@ -477,13 +469,6 @@ def test_teardown_leaves_nothing_of_a_workload(deploy, cluster, resources):
     deploy(PLAN)
     assert teardown(RUN, resources).gone
     assert cluster.objects == {}
-
-
-def test_a_plan_of_a_workload_alone_measures_it_alone(deploy, store):
-    items = deploy({**PLAN, "tests": [ETCD]})
-    ordinary = [item for item in items if isinstance(item, BlockItem)]
-    assert len(ordinary) == 4
-    assert all(item.workload is not None for item in ordinary)
 
 
 def end(cluster, pod, **ended):

@@ -37,7 +37,7 @@ _COLLECTIONS = {
     "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
 _PAUSE_SECONDS = 3.0
-#: How often a run has its namespace and its rights made again. Whoever deletes them more often does
+#: How often a run has its namespace and its rights recreated. Whoever deletes them more often does
 #: so on purpose.
 MOST_HEALS = 3
 #: How long a run waits for its namespace. A stack's deletion first deletes what can ask for this,
@@ -114,22 +114,22 @@ def apply(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
         NotOurs: an object of that name exists and is not this stack's; nothing was changed.
         ClusterUnreachable: the objects of an earlier deletion still exist.
     """
-    wanted = []
+    objects = []
     for manifest in [*tenant.ordinary, *(tenant.host if tenant.host_network else [])]:
         collection, path = _paths(manifest)
-        found = cluster.get(path)
-        if found is not None and not _is_marked(found, manifest):
-            raise NotOurs(_refusal(manifest, found))
-        if found is not None and found["metadata"].get("deletionTimestamp"):
+        existing = cluster.get(path)
+        if existing is not None and not _is_marked(existing, manifest):
+            raise NotOurs(_refusal(manifest, existing))
+        if existing is not None and existing["metadata"].get("deletionTimestamp"):
             raise ClusterUnreachable(f"the {_called(manifest)} is still being deleted")
-        wanted.append((manifest, collection, path, found))
+        objects.append((manifest, collection, path, existing))
     if not tenant.host_network:
         _remove(cluster, tenant.host, seconds)
-    for manifest, collection, path, found in wanted:
-        if found is None:
+    for manifest, collection, path, existing in objects:
+        if existing is None:
             cluster.create(collection, manifest)
         else:
-            cluster.replace(path, _in_place_of(manifest, found))
+            cluster.replace(path, _in_place_of(manifest, existing))
 
 
 def remove(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
@@ -144,15 +144,15 @@ def remove(cluster: Cluster, tenant: Tenant, *, seconds: float) -> None:
 def _remove(cluster: Cluster, created: Sequence[Json], seconds: float) -> None:
     for manifest in reversed(created):
         _, path = _paths(manifest)
-        found = cluster.get(path)
-        if found is not None and _is_marked(found, manifest):
+        existing = cluster.get(path)
+        if existing is not None and _is_marked(existing, manifest):
             cluster.delete(path)
     deadline = time.monotonic() + seconds
     for manifest in created:
         if manifest["kind"] != "Namespace":
             continue
         _, path = _paths(manifest)
-        while (found := cluster.get(path)) is not None and _is_marked(found, manifest):
+        while (existing := cluster.get(path)) is not None and _is_marked(existing, manifest):
             if time.monotonic() > deadline:
                 raise ClusterUnreachable(f"the {_called(manifest)} is still being deleted")
             time.sleep(1)
@@ -164,21 +164,21 @@ def _paths(manifest: Json) -> tuple[str, str]:
     return collection, f"{collection}/{metadata['name']}"
 
 
-def _in_place_of(manifest: Json, found: Mapping[str, Any]) -> Json:
+def _in_place_of(manifest: Json, existing: Mapping[str, Any]) -> Json:
     """The manifest with the found object's version, without which some kinds refuse an update.
 
     A namespace keeps what others have written on it, except levels of Pod Security.
     """
     metadata = {**manifest["metadata"]}
-    if "resourceVersion" in found["metadata"]:
-        metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
+    if "resourceVersion" in existing["metadata"]:
+        metadata["resourceVersion"] = existing["metadata"]["resourceVersion"]
     if manifest["kind"] == "Namespace":
         labels = {
             name: value
-            for name, value in (found["metadata"].get("labels") or {}).items()
+            for name, value in (existing["metadata"].get("labels") or {}).items()
             if not name.startswith(f"{tenancy.POD_SECURITY}/")
         }
-        notes = found["metadata"].get("annotations") or {}
+        notes = existing["metadata"].get("annotations") or {}
         metadata["labels"] = labels | metadata["labels"]
         metadata["annotations"] = notes | metadata["annotations"]
     return {**manifest, "metadata": metadata}
@@ -186,16 +186,16 @@ def _in_place_of(manifest: Json, found: Mapping[str, Any]) -> Json:
 
 def _is_marked(thing: Mapping[str, Any], manifest: Json) -> bool:
     """Whether this stack created the object, and for the same purpose."""
-    marks, wanted = (of["metadata"].get("annotations") or {} for of in (thing, manifest))
-    return all(marks.get(name) == wanted.get(name) for name in (STACK, NETWORK))
+    marks, expected = (of["metadata"].get("annotations") or {} for of in (thing, manifest))
+    return all(marks.get(name) == expected.get(name) for name in (STACK, NETWORK))
 
 
 def _called(manifest: Json) -> str:
     return f"{manifest['kind']} {manifest['metadata']['name']}"
 
 
-def _refusal(manifest: Json, found: Mapping[str, Any]) -> str:
-    other = (found["metadata"].get("annotations") or {}).get(STACK)
+def _refusal(manifest: Json, existing: Mapping[str, Any]) -> str:
+    other = (existing["metadata"].get("annotations") or {}).get(STACK)
     whose = f"belongs to the stack {other}" if other else "was not made by this stack"
     return (
         f"the {_called(manifest)} exists in the cluster and {whose}; it was left as it is."
@@ -268,7 +268,7 @@ def ask_to_heal(run_id: str, error: ClusterUnreachable, store: Store) -> None:
 
     Raises:
         ClusterUnreachable: the error, where nothing is lost that this function makes.
-        AccessLost: it was made again `MOST_HEALS` times. The run measures no more.
+        AccessLost: it was recreated `MOST_HEALS` times. The run measures no more.
     """
     if not error.access_lost:
         raise error
@@ -276,7 +276,7 @@ def ask_to_heal(run_id: str, error: ClusterUnreachable, store: Store) -> None:
         return
     over = GaveUp(
         error="AccessLost",
-        message=f"{error}. Its namespace and roles were made again {MOST_HEALS} times; the log of"
+        message=f"{error}. Its namespace and roles were recreated {MOST_HEALS} times; the log of"
         " the bootstrap function says what became of that",
     )
     store.runs.update(run_id, phase=f"giving up: {over.message}", gave_up=over.to_json())
