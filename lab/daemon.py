@@ -24,11 +24,10 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lab import control_groups
+from lab import control_groups, waiting
 from lab.cache import cache_directory
 from lab.errors import LabError
 
@@ -385,18 +384,19 @@ def stop(seconds: float = 120.0) -> bool:
     pid = keeper_pid()
     if pid is not None:
         os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
+    lock = -1
+
+    def has_ended() -> bool:
+        nonlocal lock
+        with contextlib.suppress(LabError):
             lock = acquire_lock()
-            break
-        except LabError:
-            if time.monotonic() > deadline:
-                raise LabError(
-                    f"The lab did not end within {seconds:.0f} s: end process {pid} with "
-                    f"`kill -9 {pid}`, then run `make lab-down` again."
-                ) from None
-            time.sleep(0.1)
+        return lock != -1
+
+    if not waiting.until(has_ended, seconds=seconds):
+        raise LabError(
+            f"The lab did not end within {seconds:.0f} s: end process {pid} with "
+            f"`kill -9 {pid}`, then run `make lab-down` again."
+        )
     existed = pid is not None or state_directory().exists() or control_groups.exist()
     remove_leftovers()
     os.close(lock)

@@ -8,6 +8,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
@@ -116,12 +117,59 @@ def serve(
     functions are unpacked, if Regions share it.
     """
     state_directory.mkdir(parents=True, exist_ok=True)
-    server_memory.prepare()
-    default_user_config["lambda"]["use_docker"] = False
-    default_user_config["stepfunctions"]["execute_state_machine"] = True
-    default_user_config["iam"]["load_aws_managed_policies"] = True
-    server_memory.forget_other_regions()
-    create_admin()
+    aws = _emulate(endpoint_url, state_directory, infrastructure, unpacked)
+    log = RequestLog(state_directory / "requests.log")
+    authorizer = aws.authorizer
+    api_faults = ApiFaults(
+        lambda key: session[0] if (session := authorizer.session(key)) else None,
+        lambda role: trusts(role, "lambda.amazonaws.com", {"aws:sourceaccount": [ACCOUNT_ID]}),
+    )
+    faults = Leases(
+        {
+            **api_faults.injectors,
+            **function_faults.injectors(aws.runtime),
+            **aws.router.injectors,
+            **injectors,
+        }
+    )
+    application = log.around(_lab_routes(aws, endpoint_url, faults, api_faults))
+    servers = [_serve_socket(listener, application) for listener in listeners]
+    threading.Thread(
+        target=_preload, args=(aws.dispatcher,), name="aws-preload", daemon=True
+    ).start()
+    return Region(
+        endpoint_url,
+        servers=servers,
+        router=aws.router,
+        scheduler=Schedules(endpoint_url),
+        runtime=aws.runtime,
+        authorizer=authorizer,
+        log=log,
+        faults=faults,
+    )
+
+
+@dataclass(frozen=True)
+class _EmulatedAws:
+    """AWS's APIs, which the dispatcher serves, and the parts that others need of them."""
+
+    dispatcher: DomainDispatcherApplication
+    authorizer: Authorizer
+    clusters: Clusters
+    runtime: LambdaRuntime
+    router: EventRouter
+    responses: CustomResourceResponses
+    karpenter: Karpenter
+
+
+def _emulate(
+    endpoint_url: str,
+    state_directory: Path,
+    infrastructure: Infrastructure,
+    unpacked: Path | None,
+) -> _EmulatedAws:
+    """Set moto up with the lab's patches and the lab's own services."""
+    _configure_moto()
     clients = ClientFactory(endpoint_url, ADMIN_CREDENTIALS)
     clusters, stacks = Clusters(), Stacks()
     authorizer = Authorizer(
@@ -155,52 +203,35 @@ def serve(
     dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
     own_hosts = (free_tier.NAME, free_tier.HOSTS)
     dispatcher.backend_url_patterns = [own_hosts, *dispatcher.backend_url_patterns]
-    log = RequestLog(state_directory / "requests.log")
     karpenter = Karpenter(clients, infrastructure)
-    api_faults = ApiFaults(
-        lambda key: session[0] if (session := authorizer.session(key)) else None,
-        lambda role: trusts(role, "lambda.amazonaws.com", {"aws:sourceaccount": [ACCOUNT_ID]}),
+    return _EmulatedAws(dispatcher, authorizer, clusters, runtime, router, responses, karpenter)
+
+
+def _configure_moto() -> None:
+    server_memory.prepare()
+    default_user_config["lambda"]["use_docker"] = False
+    default_user_config["stepfunctions"]["execute_state_machine"] = True
+    default_user_config["iam"]["load_aws_managed_policies"] = True
+    server_memory.forget_other_regions()
+    create_admin()
+
+
+def _serve_socket(listener: socket.socket, application: Application) -> BaseWSGIServer:
+    """Answer the requests of a listening socket in a thread."""
+    host, port = listener.getsockname()[:2]
+    server = make_server(
+        host,
+        port,
+        application,
+        threaded=True,
+        request_handler=_RequestHandler,
+        fd=listener.fileno(),
     )
-    own = {**api_faults.injectors, **function_faults.injectors(runtime), **router.injectors}
-    faults = Leases({**own, **injectors})
-    application = log.around(
-        _lab_routes(
-            clusters,
-            karpenter,
-            responses,
-            endpoint_url,
-            faults,
-            api_faults,
-            api_faults.around(dispatcher),
-        )
-    )
-    servers = []
-    for listener in listeners:
-        host, port = listener.getsockname()[:2]
-        server = make_server(
-            host,
-            port,
-            application,
-            threaded=True,
-            request_handler=_RequestHandler,
-            fd=listener.fileno(),
-        )
-        server.daemon_threads = True  # type: ignore[attr-defined]
-        servers.append(server)
-        threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.2}, name="aws", daemon=True
-        ).start()
-    threading.Thread(target=_preload, args=(dispatcher,), name="aws-preload", daemon=True).start()
-    return Region(
-        endpoint_url,
-        servers=servers,
-        router=router,
-        scheduler=Schedules(endpoint_url),
-        runtime=runtime,
-        authorizer=authorizer,
-        log=log,
-        faults=faults,
-    )
+    server.daemon_threads = True  # type: ignore[attr-defined]
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.2}, name="aws", daemon=True
+    ).start()
+    return server
 
 
 def _apis(
@@ -306,35 +337,30 @@ class _RequestHandler(MotoRequestHandler):
 
 
 def _lab_routes(
-    clusters: Clusters,
-    karpenter: Karpenter,
-    responses: CustomResourceResponses,
-    endpoint_url: str,
-    faults: Leases,
-    api_faults: ApiFaults,
-    application: Application,
+    aws: _EmulatedAws, endpoint_url: str, faults: Leases, api_faults: ApiFaults
 ) -> Application:
     """An application that answers the lab's own routes and passes other requests to AWS's."""
+    application = api_faults.around(aws.dispatcher)
 
-    def answer_to(method: str, path: str, body: bytes) -> tuple[str, Any]:
+    def respond(method: str, path: str, body: bytes) -> tuple[str, Any]:
         match [method, *(unquote(part) for part in path.strip("/").split("/")[1:])]:
             case ["POST", "eks", name, "token-review"]:
-                answer = review(json.loads(body), clusters.find(name), endpoint_url)
+                verdict = review(json.loads(body), aws.clusters.find(name), endpoint_url)
                 if api_faults.refuses_eks_token():
-                    answer["status"] = {"authenticated": False, "error": "token has expired"}
-                if not answer["status"]["authenticated"]:
-                    LOG.warning("cluster %s refused a token: %s", name, answer["status"]["error"])
-                return "200 OK", answer
+                    verdict["status"] = {"authenticated": False, "error": "token has expired"}
+                if not verdict["status"]["authenticated"]:
+                    LOG.warning("cluster %s refused a token: %s", name, verdict["status"]["error"])
+                return "200 OK", verdict
             case ["PUT", "eks", name, "karpenter"]:
-                return "200 OK", karpenter.start(clusters.find(name))
+                return "200 OK", aws.karpenter.start(aws.clusters.find(name))
             case ["PUT", "cloudformation", "responses", request_id]:
-                if not responses.deliver(request_id, body):
+                if not aws.responses.deliver(request_id, body):
                     return "404 Not Found", {"error": f"nobody waits for {request_id}"}
                 return "200 OK", {}
             case ["POST", "faults"]:
-                wanted = json.loads(body)
-                seconds = wanted.pop("seconds")
-                return "201 Created", {"id": faults.begin(Order(**wanted), seconds)}
+                order = json.loads(body)
+                seconds = order.pop("seconds")
+                return "201 Created", {"id": faults.begin(Order(**order), seconds)}
             case ["PUT", "faults", key]:
                 return "200 OK", {"hits": faults.renew(key)}
             case ["DELETE", "faults", key]:
@@ -348,15 +374,15 @@ def _lab_routes(
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length) if length else b""
         try:
-            status, answer = answer_to(environ["REQUEST_METHOD"], path, body)
+            status, result = respond(environ["REQUEST_METHOD"], path, body)
         except ApiError as error:  # a cluster that is being deleted
-            status, answer = "404 Not Found", {"error": str(error)}
+            status, result = "404 Not Found", {"error": str(error)}
         except LabError as error:  # an order that cannot be
-            status, answer = "400 Bad Request", {"error": str(error)}
+            status, result = "400 Bad Request", {"error": str(error)}
         except Exception as error:
             LOG.exception("%s", path)
-            status, answer = "500 Internal Server Error", {"error": str(error)}
-        content = json.dumps(answer).encode()
+            status, result = "500 Internal Server Error", {"error": str(error)}
+        content = json.dumps(result).encode()
         start_response(
             status,
             [("Content-Type", "application/json"), ("Content-Length", str(len(content)))],

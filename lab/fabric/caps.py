@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 from lab import daemon
 from lab.errors import LabError
 from lab.fabric.luck import RackLuck
-from lab.fabric.network import FABRIC
+from lab.fabric.network import FABRIC, shape
 from lab.fabric.shaping import Limits, class_commands, ingress_command
 
 #: In a node's directory of the lab's state.
@@ -98,20 +97,9 @@ def change(selector: str, factor: float) -> list[Link]:
     changed = []
     for link in chosen:
         limits = link.limits.times(factor)
-        _tc(daemon.enter(link.node), class_commands("eth0", limits, ena_express=link.ena_express))
+        commands = class_commands("eth0", limits, ena_express=link.ena_express)
+        shape(commands, daemon.enter(link.node))
         fabric = [*daemon.enter("region"), "nsenter", f"--net=/run/netns/{FABRIC}"]
-        _tc(fabric, [ingress_command(link.device, limits)])
+        shape([ingress_command(link.device, limits)], fabric)
         changed.append(dataclasses.replace(link, limits=limits))
     return changed
-
-
-def _tc(enter: Sequence[str], lines: Sequence[str]) -> None:
-    done = subprocess.run(
-        [*enter, "tc", "-batch", "-"],
-        input="\n".join(lines) + "\n",
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise LabError(f"The kernel refused other caps: {done.stderr.strip()[-300:]}.")

@@ -204,8 +204,8 @@ class Network:
                 if cidr != own:
                     subprocess.run(["ip", "route", "add", str(cidr), "dev", "vpc0"], check=True)
             if self.has_ipv6:
-                given = f"{ipv6_block(ipaddress.IPv4Network(address))[1]}/{VPC_IPV6.prefixlen}"
-                subprocess.run(["ip", "address", "add", given, "dev", "vpc0", "nodad"], check=True)
+                own6 = f"{ipv6_block(ipaddress.IPv4Network(address))[1]}/{VPC_IPV6.prefixlen}"
+                subprocess.run(["ip", "address", "add", own6, "dev", "vpc0", "nodad"], check=True)
 
     @property
     def has_ipv6(self) -> bool:
@@ -236,7 +236,7 @@ class Network:
         ena_express: EnaExpress,
         limits: Limits,
     ) -> Port:
-        """Make a namespace `name` with a shaped `eth0` in its rack, and routes for its pods.
+        """Create a namespace `name` with a shaped `eth0` in its rack, and routes for its pods.
 
         `limits` are EC2's for the instance; the place leaves it a share of them. Raises LabError
         when the block is outside the VPC.
@@ -257,56 +257,58 @@ class Network:
                 ena_express=ena_express,
                 limits=limits,
             )
-            netns.create(name)
-            with namespace(name):
-                _quiet_ipv6(is_used=self.has_ipv6)
-                _sysctl("net/ipv4/ip_forward", "1")
-                _sysctl("net/ipv4/conf/all/rp_filter", "0")
-                # As systemd does at boot (its sysctl.d/50-default.conf): pods in the node's own
-                # network may not set sysctls, and with this one they ping without a capability.
-                _sysctl("net/ipv4/ping_group_range", "0 2147483647")
-            with NetNS(FABRIC) as fabric:
-                fabric.link(
-                    "add",
-                    ifname=port.device,
-                    kind="veth",
-                    mtu=MTU_BYTES,
-                    peer={
-                        "ifname": "eth0",
-                        "mtu": MTU_BYTES,
-                        "net_ns_fd": f"/run/netns/{name}",
-                    },
-                )
-                _enslave(fabric, port.device, rack.bridge)
-            with NetNS(name) as node:
-                node.link("set", index=node.link_lookup(ifname="lo")[0], state="up")
-                eth0 = node.link_lookup(ifname="eth0")[0]
-                node.addr("add", index=eth0, address=str(port.address), mask=own.prefixlen)
-                node.link("set", index=eth0, state="up")
-                for cidr in self.vpc:
-                    if cidr != own:
-                        node.route("add", dst=str(cidr), oif=eth0)
-                if self.has_ipv6:
-                    mask, own6 = VPC_IPV6.prefixlen, ipv6_block(block)[1]
-                    node.addr("add", index=eth0, address=str(own6), mask=mask)
-                if self.services is not None:
-                    # Instead of the default route of an instance: without any, the kernel refuses
-                    # what a program on the node sends before kube-proxy's rules see it.
-                    node.route("add", dst=str(self.services), oif=eth0)
-                for peer in self.ports.values():
-                    for their in self._blocks(peer):
-                        node.route("add", dst=str(their), gateway=str(their[1]))
+            self._create_namespace(name)
+            _plug_in(port)
+            self._configure_link(port, own)
             _tc(FABRIC, [ingress_command(port.device, limits)])
             _tc(name, egress_commands("eth0", limits, ena_express=port.has_ena_express))
-            for peer in self.ports.values():
-                with NetNS(peer.namespace) as other:
-                    for its in self._blocks(port):
-                        other.route("add", dst=str(its), gateway=str(its[1]))
-            for its in self._blocks(port):
-                subprocess.run(["ip", "route", "add", str(its), "via", str(its[1])], check=True)
+            self._route_peers_to(port)
             self.ports[name] = port
             self._classify_again()
             return port
+
+    def _create_namespace(self, name: str) -> None:
+        netns.create(name)
+        with namespace(name):
+            _quiet_ipv6(is_used=self.has_ipv6)
+            _sysctl("net/ipv4/ip_forward", "1")
+            _sysctl("net/ipv4/conf/all/rp_filter", "0")
+            # As systemd does at boot (its sysctl.d/50-default.conf): pods in the node's own
+            # network may not set sysctls, and with this one they ping without a capability.
+            _sysctl("net/ipv4/ping_group_range", "0 2147483647")
+
+    def _configure_link(self, port: Port, own: ipaddress.IPv4Network) -> None:
+        """Give a node its addresses, and routes to the VPC, the services and the peers' pods.
+
+        `own` is the VPC's block that has the node's address.
+        """
+        with NetNS(port.namespace) as node:
+            node.link("set", index=node.link_lookup(ifname="lo")[0], state="up")
+            eth0 = node.link_lookup(ifname="eth0")[0]
+            node.addr("add", index=eth0, address=str(port.address), mask=own.prefixlen)
+            node.link("set", index=eth0, state="up")
+            for cidr in self.vpc:
+                if cidr != own:
+                    node.route("add", dst=str(cidr), oif=eth0)
+            if self.has_ipv6:
+                mask, own6 = VPC_IPV6.prefixlen, ipv6_block(port.block)[1]
+                node.addr("add", index=eth0, address=str(own6), mask=mask)
+            if self.services is not None:
+                # Instead of the default route of an instance: without any, the kernel refuses
+                # what a program on the node sends before kube-proxy's rules see it.
+                node.route("add", dst=str(self.services), oif=eth0)
+            for peer in self.ports.values():
+                for their in self._blocks(peer):
+                    node.route("add", dst=str(their), gateway=str(their[1]))
+
+    def _route_peers_to(self, port: Port) -> None:
+        """Give the other nodes, and the calling process's namespace, routes to a node's pods."""
+        for peer in self.ports.values():
+            with NetNS(peer.namespace) as other:
+                for its in self._blocks(port):
+                    other.route("add", dst=str(its), gateway=str(its[1]))
+        for its in self._blocks(port):
+            subprocess.run(["ip", "route", "add", str(its), "via", str(its[1])], check=True)
 
     def remove_node(self, name: str) -> None:
         """Remove a node's namespace, and its link with it."""
@@ -458,6 +460,23 @@ def _add_bridge(fabric: NetNS, name: str) -> None:
     fabric.link("set", index=fabric.link_lookup(ifname=name)[0], state="up")
 
 
+def _plug_in(port: Port) -> None:
+    """Join a node's namespace to its rack's bridge by a link, in it called `eth0`."""
+    with NetNS(FABRIC) as fabric:
+        fabric.link(
+            "add",
+            ifname=port.device,
+            kind="veth",
+            mtu=MTU_BYTES,
+            peer={
+                "ifname": "eth0",
+                "mtu": MTU_BYTES,
+                "net_ns_fd": f"/run/netns/{port.namespace}",
+            },
+        )
+        _enslave(fabric, port.device, port.rack.bridge)
+
+
 def _enslave(fabric: NetNS, device: str, bridge: str) -> None:
     index = fabric.link_lookup(ifname=device)[0]
     fabric.link("set", index=index, master=fabric.link_lookup(ifname=bridge)[0], state="up")
@@ -491,15 +510,23 @@ def _sysctl(name: str, value: str) -> None:
     Path("/proc/sys", name).write_text(value, encoding="ascii")
 
 
-def _tc(name: str, lines: list[str]) -> None:
+def _tc(name: str, lines: Sequence[str]) -> None:
     with namespace(name):
-        done = subprocess.run(
-            ["tc", "-batch", "-"],
-            input="\n".join(lines) + "\n",
-            text=True,
-            capture_output=True,
-            check=False,
-        )
+        shape(lines)
+
+
+def shape(lines: Sequence[str], enter: Sequence[str] = ()) -> None:
+    """Run lines of `tc -batch`, by default in the calling thread's network namespace.
+
+    `enter` is a command that runs another in a namespace. Raises LabError.
+    """
+    done = subprocess.run(
+        [*enter, "tc", "-batch", "-"],
+        input="\n".join(lines) + "\n",
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise LabError(
             f"The kernel refused the lab's traffic shaping ({done.stderr.strip()[-300:]}): it "

@@ -41,7 +41,8 @@ class Fault:
     default: str
 
 
-def _faults() -> Iterator[Fault]:
+def _of_aws() -> Iterator[Fault]:
+    """Faults of calls, events and functions."""
     yield Fault("api-throttled", "answers a share of calls with throttling", _CALLS, "*")
     yield Fault("api-failing", "answers a share of calls with the service's own 500", _CALLS, "*")
     yield Fault("api-hanging", "never answers a share of calls", _CALLS, "*")
@@ -74,6 +75,10 @@ def _faults() -> Iterator[Fault]:
     yield Fault(
         "function-out-of-memory", "takes the memory from a share of invocations", _FUNCTION, "all"
     )
+
+
+def _of_programs() -> Iterator[Fault]:
+    """Faults of nodes and of the control plane."""
     for program in ("kubelet", "containerd"):
         yield Fault(f"{program}-killed", "kills it once; it starts again in 5 s", _NODE, "first")
         yield Fault(f"{program}-frozen", "stops it where it is (SIGSTOP)", _NODE, "first")
@@ -83,6 +88,10 @@ def _faults() -> Iterator[Fault]:
         yield Fault(f"{program}-frozen", "stops it where it is (SIGSTOP)", "nothing", "")
         yield Fault(f"{program}-stopped", "kills it, and nobody starts it", "nothing", "")
     yield Fault("node-lost", "powers a node off; taken back, it boots again", _NODE, "first")
+
+
+def _of_network() -> Iterator[Fault]:
+    """Faults of frames and links."""
     for prefix, on, where in (
         ("packets", _NODE, "a node sends and receives"),
         ("racks", _RACK, "pass between a rack and the others"),
@@ -108,7 +117,9 @@ def _faults() -> Iterator[Fault]:
     yield Fault("mtu-mismatch", "drops frames above 1500 bytes (--option mtu=N)", _NODE, "first")
 
 
-FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _faults()}
+FAULTS: Mapping[str, Fault] = {
+    fault.name: fault for fault in (*_of_aws(), *_of_programs(), *_of_network())
+}
 
 
 class Injected:
@@ -210,8 +221,8 @@ def _ask(url: str, method: str, body: Mapping[str, Any] | None = None) -> dict[s
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-            return dict(json.loads(answer.read()))
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as response:
+            return dict(json.loads(response.read()))
     except urllib.error.HTTPError as refusal:
         with refusal:
             raise LabError(json.loads(refusal.read())["error"]) from None

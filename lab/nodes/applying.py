@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import urllib.error
+from collections.abc import Mapping
 from typing import Any
 
 from lab.aws.eks.infrastructure import AddonConflict
@@ -13,10 +14,10 @@ from lab.nodes.control_plane import ControlPlane
 NAMESPACE = "kube-system"
 # https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
 REGISTRY = "602401143452.dkr.ecr.us-east-1.amazonaws.com"
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+RBAC = "rbac.authorization.k8s.io"
 _PATHS = {
-    "ClusterRole": f"{_RBAC}/clusterroles",
-    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
+    "ClusterRole": f"/apis/{RBAC}/v1/clusterroles",
+    "ClusterRoleBinding": f"/apis/{RBAC}/v1/clusterrolebindings",
     "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
     "DaemonSet": f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets",
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
@@ -29,6 +30,35 @@ _STEP = re.compile(r'\.([\w-]+)|\[(\w+)="([^"]*)"\]')
 def metadata(name: str, label: str) -> dict[str, Any]:
     """The metadata of an object of an add-on; `label` is the value of `k8s-app`."""
     return {"name": name, "namespace": NAMESPACE, "labels": {"k8s-app": label}}
+
+
+def service_account(name: str, label: str) -> dict[str, Any]:
+    """The account of an add-on's pods."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, label)}
+
+
+def role_binding(name: str, label: str, *, role: str, account: str) -> dict[str, Any]:
+    """What gives the account of an add-on's pods a ClusterRole."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name, "labels": {"k8s-app": label}},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
+    }
+
+
+def pod_template(
+    label: Mapping[str, str], values: Mapping[str, Any], spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An add-on's pods, with the labels and annotations of its configuration `values`."""
+    return {
+        "metadata": {
+            "labels": {**label, **values.get("podLabels", {})},
+            "annotations": dict(values.get("podAnnotations", {})),
+        },
+        "spec": spec,
+    }
 
 
 def apply(control_plane: ControlPlane, wanted: dict[str, Any], conflicts: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from lab.nodes.process import Process, wait_until
 from lab.nodes.programs import Programs
 
 READY_SECONDS = 60.0
+_ETCD = "http://127.0.0.1:2379"
 # AWS does not say how fast EKS starts a program of a control plane again.
 RESTART_SECONDS = 1.0
 
@@ -137,8 +138,8 @@ class ControlPlane:
         request = urllib.request.Request(self.endpoint + path, data=body, method=method)
         if body is not None:
             request.add_header("Content-Type", content_type)
-        with urllib.request.urlopen(request, context=context, timeout=5) as answer:
-            content: bytes = answer.read()
+        with urllib.request.urlopen(request, context=context, timeout=5) as response:
+            content: bytes = response.read()
             return content
 
     def stop(self) -> None:
@@ -150,50 +151,23 @@ class ControlPlane:
     def _start(
         self, programs: Programs, data_directory: Path, service_cidr: str, webhook_url: str
     ) -> None:
-        etcd = "http://127.0.0.1:2379"
         self._run(
             "etcd",
             [
                 programs.debian_program("usr/bin/etcd"),
                 f"--data-dir={data_directory / 'etcd'}",
-                f"--listen-client-urls={etcd}",
-                f"--advertise-client-urls={etcd}",
+                f"--listen-client-urls={_ETCD}",
+                f"--advertise-client-urls={_ETCD}",
                 "--listen-peer-urls=http://127.0.0.1:2380",
                 "--log-level=warn",
                 "--logger=zap",
             ],
         )
-        webhook = self._directory / "authentication-webhook.json"
-        webhook.write_text(kubeconfig({"server": webhook_url}, {}), encoding="utf-8")
-        ca = self.authority.certificate
         self._run(
             "kube-apiserver",
             [
                 str(programs.kubernetes / "kube-apiserver"),
-                f"--etcd-servers={etcd}",
-                f"--secure-port={self.port}",
-                "--bind-address=0.0.0.0",
-                f"--advertise-address={self._advertised}",
-                f"--service-cluster-ip-range={service_cidr}",
-                "--authorization-mode=Node,RBAC",
-                "--enable-admission-plugins=NodeRestriction",
-                f"--client-ca-file={ca}",
-                f"--tls-cert-file={self._apiserver.certificate}",
-                f"--tls-private-key-file={self._apiserver.key}",
-                f"--kubelet-certificate-authority={ca}",
-                f"--kubelet-client-certificate={self._kubelet_client.certificate}",
-                f"--kubelet-client-key={self._kubelet_client.key}",
-                "--kubelet-preferred-address-types=InternalIP",
-                "--service-account-issuer=https://kubernetes.default.svc",
-                f"--service-account-key-file={self._accounts.certificate}",
-                f"--service-account-signing-key-file={self._accounts.key}",
-                f"--authentication-token-webhook-config-file={webhook}",
-                "--authentication-token-webhook-version=v1",
-                "--authentication-token-webhook-cache-ttl=30s",
-                "--allow-privileged=true",  # as on EKS, where Pod Security decides
-                "--anonymous-auth=false",
-                "--profiling=false",
-                *self._api_server_flags,
+                *self._flags_of_api_server(service_cidr, webhook_url),
             ],
         )
         wait_until(
@@ -204,13 +178,48 @@ class ControlPlane:
             ),
             processes=self._running,
         )
+        self._start_controllers(programs.kubernetes)
+
+    def _flags_of_api_server(self, service_cidr: str, webhook_url: str) -> list[str]:
+        """The API server's flags, which name a file that this writes: the webhook's kubeconfig."""
+        webhook = self._directory / "authentication-webhook.json"
+        webhook.write_text(kubeconfig({"server": webhook_url}, {}), encoding="utf-8")
+        ca = self.authority.certificate
+        return [
+            f"--etcd-servers={_ETCD}",
+            f"--secure-port={self.port}",
+            "--bind-address=0.0.0.0",
+            f"--advertise-address={self._advertised}",
+            f"--service-cluster-ip-range={service_cidr}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            f"--client-ca-file={ca}",
+            f"--tls-cert-file={self._apiserver.certificate}",
+            f"--tls-private-key-file={self._apiserver.key}",
+            f"--kubelet-certificate-authority={ca}",
+            f"--kubelet-client-certificate={self._kubelet_client.certificate}",
+            f"--kubelet-client-key={self._kubelet_client.key}",
+            "--kubelet-preferred-address-types=InternalIP",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self._accounts.certificate}",
+            f"--service-account-signing-key-file={self._accounts.key}",
+            f"--authentication-token-webhook-config-file={webhook}",
+            "--authentication-token-webhook-version=v1",
+            "--authentication-token-webhook-cache-ttl=30s",
+            "--allow-privileged=true",  # as on EKS, where Pod Security decides
+            "--anonymous-auth=false",
+            "--profiling=false",
+            *self._api_server_flags,
+        ]
+
+    def _start_controllers(self, binaries: Path) -> None:
         manager = self.client_file("controller-manager", "system:kube-controller-manager")
         self._run(
             "kube-controller-manager",
             [
-                str(programs.kubernetes / "kube-controller-manager"),
+                str(binaries / "kube-controller-manager"),
                 f"--kubeconfig={manager}",
-                f"--root-ca-file={ca}",
+                f"--root-ca-file={self.authority.certificate}",
                 f"--service-account-private-key-file={self._accounts.key}",
                 "--use-service-account-credentials=true",
                 "--allocate-node-cidrs=false",
@@ -225,7 +234,7 @@ class ControlPlane:
         self._run(
             "kube-scheduler",
             [
-                str(programs.kubernetes / "kube-scheduler"),
+                str(binaries / "kube-scheduler"),
                 f"--kubeconfig={scheduler}",
                 "--leader-elect=false",
                 "--bind-address=127.0.0.1",

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.nodes import applying
-from lab.nodes.applying import NAMESPACE, REGISTRY
+from lab.nodes.applying import REGISTRY
 from lab.nodes.control_plane import ControlPlane
 from lab.nodes.programs import Programs
 
 NAME, SERVICE = "coredns", "kube-dns"
 DOMAIN = "cluster.local"
+_ROLE = "system:coredns"
 _COREFILE = f"""\
 .:53 {{
     errors
@@ -56,34 +57,10 @@ def objects(
         service_cidr: the range of the services' addresses.
     """
     label = {"k8s-app": SERVICE}
-    rbac = "rbac.authorization.k8s.io"
-    read = ["list", "watch"]
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": applying.metadata(NAME, SERVICE),
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "system:coredns", "labels": label},
-            "rules": [
-                {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": read},
-                {
-                    "apiGroups": ["discovery.k8s.io"],
-                    "resources": ["endpointslices"],
-                    "verbs": read,
-                },
-            ],
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "system:coredns", "labels": label},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "system:coredns"},
-            "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
-        },
+        applying.service_account(NAME, SERVICE),
+        _role(label),
+        applying.role_binding(_ROLE, SERVICE, role=_ROLE, account=NAME),
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -110,16 +87,23 @@ def objects(
             "spec": {
                 "replicas": values.get("replicaCount", _REPLICAS),
                 "selector": {"matchLabels": label},
-                "template": {
-                    "metadata": {
-                        "labels": {**label, **values.get("podLabels", {})},
-                        "annotations": dict(values.get("podAnnotations", {})),
-                    },
-                    "spec": _pod(version, programs),
-                },
+                "template": applying.pod_template(label, values, _pod(version, programs)),
             },
         },
     ]
+
+
+def _role(label: Mapping[str, str]) -> dict[str, Any]:
+    read = ["list", "watch"]
+    return {
+        "apiVersion": f"{applying.RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": _ROLE, "labels": label},
+        "rules": [
+            {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": read},
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": read},
+        ],
+    }
 
 
 def _pod(version: str, programs: Programs) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from lab.aws.eks.infrastructure import AddonLaunchError
 from lab.nodes import applying
-from lab.nodes.applying import NAMESPACE, REGISTRY
+from lab.nodes.applying import REGISTRY
 from lab.nodes.control_plane import ControlPlane, kubeconfig
 from lab.nodes.programs import Programs
 
@@ -55,21 +55,9 @@ def objects(
             f"The lab runs no kube-proxy in the mode {mode}: use {' or '.join(MODES)}."
         )
     label = {"k8s-app": NAME}
-    account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": applying.metadata(NAME, NAME),
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "eks:kube-proxy", "labels": label},
-            "roleRef": {**role, "name": "system:node-proxier"},
-            "subjects": [account],
-        },
+        applying.service_account(NAME, NAME),
+        applying.role_binding("eks:kube-proxy", NAME, role="system:node-proxier", account=NAME),
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -92,13 +80,7 @@ def objects(
                     "type": "RollingUpdate",
                     "rollingUpdate": {"maxUnavailable": "10%"},
                 },
-                "template": {
-                    "metadata": {
-                        "labels": {**label, **values.get("podLabels", {})},
-                        "annotations": dict(values.get("podAnnotations", {})),
-                    },
-                    "spec": _pod(version, programs),
-                },
+                "template": applying.pod_template(label, values, _pod(version, programs)),
             },
         },
     ]

@@ -36,7 +36,7 @@ from lab.setup import kubernetes
 KUBELET_PORT = 10250
 STAGES = Path(__file__).parent / "stages.yaml"
 ADDON_SECONDS = 300.0
-#: Requests of the API that make nodes, at the same time.
+#: Requests of the API that create nodes, at the same time.
 _WORKERS = 8
 #: kwok renews a lease after a quarter of it; a Node without a renewal for 50 s is not Ready.
 _LEASE_SECONDS = 80
@@ -91,42 +91,21 @@ class SimulatedCluster:
         self.stopped = False
         self._programs: list[Process] = []
         self._kubeconfig = machine.state_directory / "kubeconfig"
-        directory = machine.state_directory / "control-plane"
-        for leftover in (directory, MEMORY):
-            shutil.rmtree(leftover, ignore_errors=True)
-            leftover.mkdir(parents=True)
+        logs = machine.state_directory / "logs"
+        logs.mkdir(exist_ok=True)
         vpc = [ipaddress.IPv4Network(cidr) for cidr in vpc_cidrs]
         for network in vpc:
             # All addresses of the VPC are this namespace's own: one server answers for all nodes.
             subprocess.run(
                 ["ip", "route", "replace", "local", str(network), "dev", "lo"], check=True
             )
-        logs = machine.state_directory / "logs"
-        logs.mkdir(exist_ok=True)
-        policy = directory / "audit-policy.json"
-        policy.write_text(json.dumps(_AUDIT_POLICY), encoding="utf-8")
-        self.control_plane = ControlPlane(
-            programs=machine.programs,
-            directory=directory,
-            data_directory=MEMORY,
-            logs=logs,
-            port=machine.endpoint_port,
+        self.control_plane = plane = _control_plane(
+            machine,
+            logs,
             address=vpc[0].broadcast_address - 1,
             service_cidr=service_cidr,
             webhook_url=webhook_url,
-            api_server_flags=[
-                f"--audit-policy-file={policy}",
-                f"--audit-log-path={logs / 'audit.jsonl'}",
-                # kwok begins its watches with a list, for which Debian's etcd is too old. Where the
-                # API does not offer that, it lists and then watches.
-                "--feature-gates=WatchList=false",
-                # One certificate cannot name a thousand nodes that come and go.
-                "--kubelet-certificate-authority=",
-            ],
-            # By default it takes a fifth of the API server's processor time at 1002 nodes.
-            environment=RARE_COLLECTION,
         )
-        plane = self.control_plane
         self.endpoint = plane.endpoint
         self.certificate_authority = plane.authority.pem
         self._kubeconfig.touch(mode=0o600)
@@ -134,43 +113,48 @@ class SimulatedCluster:
             client_kubeconfig(self.endpoint, self.certificate_authority, plane.admin),
             encoding="utf-8",
         )
-        nodes = plane.client_file("simulated-nodes", "simulated-nodes", "system:masters")
-        serving = plane.authority.issue("kubelets", "kubelets", names=["kubelets"])
         try:
-            self._run(
-                "kwok",
-                logs,
-                [
-                    str(machine.kwok),
-                    f"--kubeconfig={nodes}",
-                    f"--config={STAGES}",
-                    "--manage-all-nodes=true",
-                    f"--node-lease-duration-seconds={_LEASE_SECONDS}",
-                    "--server-address=127.0.0.1:10247",
-                    "--v=WARN",  # not a line for each change of each pod
-                ],
-            )
-            self._run(
-                "kubelets",
-                logs,
-                [
-                    *(sys.executable, "-m", "lab.simulated.logs", str(KUBELET_PORT)),
-                    *(str(serving.certificate), str(serving.key), str(nodes)),
-                ],
-            )
+            self._start_programs(machine.kwok, logs)
         except BaseException:
             self.stop()
             raise
 
+    def _start_programs(self, kwok: Path, logs: Path) -> None:
+        """Start kwok, and the server that answers for all kubelets."""
+        plane = self.control_plane
+        nodes = plane.client_file("simulated-nodes", "simulated-nodes", "system:masters")
+        serving = plane.authority.issue("kubelets", "kubelets", names=["kubelets"])
+        self._run(
+            "kwok",
+            logs,
+            [
+                str(kwok),
+                f"--kubeconfig={nodes}",
+                f"--config={STAGES}",
+                "--manage-all-nodes=true",
+                f"--node-lease-duration-seconds={_LEASE_SECONDS}",
+                "--server-address=127.0.0.1:10247",
+                "--v=WARN",  # not a line for each change of each pod
+            ],
+        )
+        self._run(
+            "kubelets",
+            logs,
+            [
+                *(sys.executable, "-m", "lab.simulated.logs", str(KUBELET_PORT)),
+                *(str(serving.certificate), str(serving.key), str(nodes)),
+            ],
+        )
+
     def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
-        """Make the Node objects; see `KubernetesCluster`."""
+        """Create the Node objects; see `KubernetesCluster`."""
         try:
             with ThreadPoolExecutor(_WORKERS) as pool:
-                list(pool.map(self._make_node, specs))
+                list(pool.map(self._create_node, specs))
         except OSError as error:
             raise NodeLaunchError(str(error)) from error
 
-    def _make_node(self, spec: NodeSpec) -> None:
+    def _create_node(self, spec: NodeSpec) -> None:
         body = json.dumps(node(spec)).encode()
         self.control_plane.request("/api/v1/nodes", "POST", body)
 
@@ -191,8 +175,8 @@ class SimulatedCluster:
         if addon in (kube_proxy.NAME, coredns.NAME):
             return
         try:
-            wanted = cni.daemon_set(version, values.get("env") or {})
-            cni.apply(self.control_plane, wanted, conflicts)
+            manifest = cni.daemon_set(version, values.get("env") or {})
+            cni.apply(self.control_plane, manifest, conflicts)
             wait_until(
                 lambda: cni.is_rolled_out(self.control_plane),
                 seconds=ADDON_SECONDS,
@@ -236,6 +220,44 @@ class SimulatedCluster:
         program = Process(name, argv, logs / f"{name}.log", environment=RARE_COLLECTION)
         program.supervise(RESTART_SECONDS)
         self._programs.append(program)
+
+
+def _control_plane(
+    machine: Machine,
+    logs: Path,
+    *,
+    address: ipaddress.IPv4Address,
+    service_cidr: str,
+    webhook_url: str,
+) -> ControlPlane:
+    """Start a control plane in empty directories, with an audit log."""
+    directory = machine.state_directory / "control-plane"
+    for leftover in (directory, MEMORY):
+        shutil.rmtree(leftover, ignore_errors=True)
+        leftover.mkdir(parents=True)
+    policy = directory / "audit-policy.json"
+    policy.write_text(json.dumps(_AUDIT_POLICY), encoding="utf-8")
+    return ControlPlane(
+        programs=machine.programs,
+        directory=directory,
+        data_directory=MEMORY,
+        logs=logs,
+        port=machine.endpoint_port,
+        address=address,
+        service_cidr=service_cidr,
+        webhook_url=webhook_url,
+        api_server_flags=[
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={logs / 'audit.jsonl'}",
+            # kwok begins its watches with a list, for which Debian's etcd is too old. Where the
+            # API does not offer that, it lists and then watches.
+            "--feature-gates=WatchList=false",
+            # One certificate cannot name a thousand nodes that come and go.
+            "--kubelet-certificate-authority=",
+        ],
+        # By default it takes a fifth of the API server's processor time at 1002 nodes.
+        environment=RARE_COLLECTION,
+    )
 
 
 def node(spec: NodeSpec) -> dict[str, Any]:

@@ -73,28 +73,7 @@ class PlacementGroups:
         account_id: str,
     ) -> PlacementGroup:
         """Create a group. Raises EC2ClientError for what EC2 refuses."""
-        if strategy not in _STRATEGIES:
-            raise EC2ClientError("InvalidParameterValue", f"The strategy '{strategy}' is unknown.")
-        if spread_level == "host" and strategy == "spread":
-            raise EC2ClientError(
-                "InvalidParameterValue",
-                "Host level spread placement groups are only supported on AWS Outposts.",
-            )
-        if partition_count is not None and strategy != "partition":
-            raise EC2ClientError(
-                "InvalidParameterCombination",
-                "The 'partitionCount' parameter can only be used with the 'partition' strategy.",
-            )
-        if partition_count is not None and not 1 <= partition_count <= _MAX_PARTITIONS:
-            raise EC2ClientError(
-                "InvalidParameterValue",
-                f"The partition count must be between 1 and {_MAX_PARTITIONS}.",
-            )
-        if spread_level is not None and strategy != "spread":
-            raise EC2ClientError(
-                "InvalidParameterCombination",
-                "The 'spreadLevel' parameter can only be used with the 'spread' strategy.",
-            )
+        _require_options_of(strategy, partition_count, spread_level)
         # Only clusters have parents (API reference, CreatePlacementGroup). The words are not known.
         if parent_id is not None and (
             strategy != "cluster"
@@ -152,6 +131,33 @@ class PlacementGroups:
         """Remove a group."""
         with self._lock:
             del self._groups[group.owner, group.name]
+
+
+def _require_options_of(
+    strategy: str, partition_count: int | None, spread_level: str | None
+) -> None:
+    if strategy not in _STRATEGIES:
+        raise EC2ClientError("InvalidParameterValue", f"The strategy '{strategy}' is unknown.")
+    if spread_level == "host" and strategy == "spread":
+        raise EC2ClientError(
+            "InvalidParameterValue",
+            "Host level spread placement groups are only supported on AWS Outposts.",
+        )
+    if partition_count is not None and strategy != "partition":
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            "The 'partitionCount' parameter can only be used with the 'partition' strategy.",
+        )
+    if partition_count is not None and not 1 <= partition_count <= _MAX_PARTITIONS:
+        raise EC2ClientError(
+            "InvalidParameterValue",
+            f"The partition count must be between 1 and {_MAX_PARTITIONS}.",
+        )
+    if spread_level is not None and strategy != "spread":
+        raise EC2ClientError(
+            "InvalidParameterCombination",
+            "The 'spreadLevel' parameter can only be used with the 'spread' strategy.",
+        )
 
 
 GROUPS = PlacementGroups()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -38,70 +38,17 @@ class ControlPlanes:
 
     def create(self, request: Mapping[str, Any], creator_arn: str) -> dict[str, Any]:
         """Start a control plane."""
-        name = request["name"]
         vpc = request.get("resourcesVpcConfig") or {}
         subnets = subnets_of(self._clients, vpc.get("subnetIds") or [])
         vpc_id = subnets[0]["VpcId"]
         validation.cluster_subnets(vpc_id, subnets)
-        ec2 = self._clients.get("ec2")
-        found = ec2.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]
-        vpc_cidr = found["CidrBlock"]
-        associated = [one["CidrBlock"] for one in found.get("CidrBlockAssociationSet", [])]
-        vpc_cidrs = tuple(dict.fromkeys([vpc_cidr, *associated]))
+        vpc_cidrs = self._cidrs(vpc_id)
         validation.cluster(request, self._clients.get("kms"))
-        network = request.get("kubernetesNetworkConfig") or {}
-        # EKS chooses the one of the two that does not overlap with the VPC.
-        default_services = "172.20.0.0/16" if vpc_cidr.startswith("10.") else "10.100.0.0/16"
-        access = request.get("accessConfig") or {}
-        description: dict[str, Any] = {
-            "name": name,
-            "arn": arn("eks", f"cluster/{name}"),
-            "createdAt": now(),
-            "version": request.get("version") or "1.36",
-            "roleArn": request["roleArn"],
-            "status": "CREATING",
-            "resourcesVpcConfig": {
-                "subnetIds": [subnet["SubnetId"] for subnet in subnets],
-                "securityGroupIds": vpc.get("securityGroupIds") or [],
-                "vpcId": vpc_id,
-                "endpointPublicAccess": vpc.get("endpointPublicAccess", True),
-                "endpointPrivateAccess": vpc.get("endpointPrivateAccess", False),
-                "publicAccessCidrs": vpc.get("publicAccessCidrs") or ["0.0.0.0/0"],
-            },
-            "kubernetesNetworkConfig": (
-                # EKS chooses a unique local range, and takes no other.
-                {"serviceIpv6Cidr": "fd30:1c53:5f8a::/108", "ipFamily": "ipv6"}
-                if network.get("ipFamily") == "ipv6"
-                else {
-                    "serviceIpv4Cidr": network.get("serviceIpv4Cidr") or default_services,
-                    "ipFamily": "ipv4",
-                }
-            ),
-            "logging": validation.logging(request.get("logging")),
-            "identity": {
-                "oidc": {
-                    "issuer": f"https://oidc.eks.{REGION}.amazonaws.com/id/"
-                    + uuid.uuid4().hex.upper()
-                }
-            },
-            "platformVersion": _PLATFORM_VERSION,
-            "tags": request.get("tags") or {},
-            "health": {"issues": []},
-            "accessConfig": {
-                "authenticationMode": access.get("authenticationMode") or "CONFIG_MAP",
-                "bootstrapClusterCreatorAdminPermissions": access.get(
-                    "bootstrapClusterCreatorAdminPermissions", True
-                ),
-            },
-            "upgradePolicy": request.get("upgradePolicy") or {"supportType": "EXTENDED"},
-        }
-        for key in ("encryptionConfig", "zonalShiftConfig"):
-            if request.get(key):
-                description[key] = request[key]
+        description = _description(request, subnets, vpc_cidrs[0])
         cluster = Cluster(description, vpc_cidrs)
         self._clusters.add(cluster)
-        group = ec2.create_security_group(
-            GroupName=f"eks-cluster-sg-{name}-{uuid.uuid4().int % 10**9}",
+        group = self._clients.get("ec2").create_security_group(
+            GroupName=f"eks-cluster-sg-{request['name']}-{uuid.uuid4().int % 10**9}",
             Description="EKS created security group applied to ENI that is attached to EKS"
             " Control Plane master nodes, as well as any managed workloads.",
             VpcId=vpc_id,
@@ -114,6 +61,12 @@ class ControlPlanes:
             )
         in_background(lambda: self._start(cluster))
         return description
+
+    def _cidrs(self, vpc_id: str) -> tuple[str, ...]:
+        """A VPC's address blocks, the primary one first."""
+        vpc = self._clients.get("ec2").describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]
+        associated = [block["CidrBlock"] for block in vpc.get("CidrBlockAssociationSet", [])]
+        return tuple(dict.fromkeys([vpc["CidrBlock"], *associated]))
 
     def _start(self, cluster: Cluster) -> None:
         description = cluster.description
@@ -238,3 +191,59 @@ class ControlPlanes:
 
         in_background(stop)
         return cluster.description
+
+
+def _description(
+    request: Mapping[str, Any], subnets: Sequence[Mapping[str, Any]], vpc_cidr: str
+) -> dict[str, Any]:
+    """A new cluster as DescribeCluster shows it, with EKS's defaults."""
+    vpc = request.get("resourcesVpcConfig") or {}
+    network = request.get("kubernetesNetworkConfig") or {}
+    # EKS chooses the one of the two that does not overlap with the VPC.
+    default_services = "172.20.0.0/16" if vpc_cidr.startswith("10.") else "10.100.0.0/16"
+    access = request.get("accessConfig") or {}
+    description: dict[str, Any] = {
+        "name": request["name"],
+        "arn": arn("eks", f"cluster/{request['name']}"),
+        "createdAt": now(),
+        "version": request.get("version") or "1.36",
+        "roleArn": request["roleArn"],
+        "status": "CREATING",
+        "resourcesVpcConfig": {
+            "subnetIds": [subnet["SubnetId"] for subnet in subnets],
+            "securityGroupIds": vpc.get("securityGroupIds") or [],
+            "vpcId": subnets[0]["VpcId"],
+            "endpointPublicAccess": vpc.get("endpointPublicAccess", True),
+            "endpointPrivateAccess": vpc.get("endpointPrivateAccess", False),
+            "publicAccessCidrs": vpc.get("publicAccessCidrs") or ["0.0.0.0/0"],
+        },
+        "kubernetesNetworkConfig": (
+            # EKS chooses a unique local range, and takes no other.
+            {"serviceIpv6Cidr": "fd30:1c53:5f8a::/108", "ipFamily": "ipv6"}
+            if network.get("ipFamily") == "ipv6"
+            else {
+                "serviceIpv4Cidr": network.get("serviceIpv4Cidr") or default_services,
+                "ipFamily": "ipv4",
+            }
+        ),
+        "logging": validation.logging(request.get("logging")),
+        "identity": {
+            "oidc": {
+                "issuer": f"https://oidc.eks.{REGION}.amazonaws.com/id/" + uuid.uuid4().hex.upper()
+            }
+        },
+        "platformVersion": _PLATFORM_VERSION,
+        "tags": request.get("tags") or {},
+        "health": {"issues": []},
+        "accessConfig": {
+            "authenticationMode": access.get("authenticationMode") or "CONFIG_MAP",
+            "bootstrapClusterCreatorAdminPermissions": access.get(
+                "bootstrapClusterCreatorAdminPermissions", True
+            ),
+        },
+        "upgradePolicy": request.get("upgradePolicy") or {"supportType": "EXTENDED"},
+    }
+    for key in ("encryptionConfig", "zonalShiftConfig"):
+        if request.get(key):
+            description[key] = request[key]
+    return description

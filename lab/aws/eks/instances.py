@@ -109,50 +109,22 @@ def launch_instances(
     """
     ec2 = clients.get("ec2")
     subnets = ec2.describe_subnets(SubnetIds=description["subnets"])["Subnets"]
-    placement = template.get("Placement") or {}
-    group: Mapping[str, Any] = {}
-    if placement.get("GroupName") or placement.get("GroupId"):
-        by = (
-            {"GroupNames": [placement["GroupName"]]}
-            if placement.get("GroupName")
-            else {"GroupIds": [placement["GroupId"]]}
-        )
-        group = ec2.describe_placement_groups(**by)["PlacementGroups"][0]
+    group = _placement_group(ec2, template.get("Placement") or {})
     instance_type = template["InstanceType"]
     options = template.get("NetworkPerformanceOptions") or {}
     network = _network_facts(ec2, instance_type, options.get("BandwidthWeighting"), cni)
     ena_express = _ena_express(template)
+    request = _request(description, template, image_id)
     instances = []
     for index in range(count):
         subnet = subnets[index % len(subnets)]
         block = infrastructure.allocate_block(subnet["CidrBlock"])
         address = str(next(block.hosts()))
-        request: dict[str, Any] = {
-            "ImageId": image_id,
-            "InstanceType": instance_type,
-            "MinCount": 1,
-            "MaxCount": 1,
-            "TagSpecifications": [
-                {"ResourceType": "instance", "Tags": _tags(description, template)}
-            ],
-            **_interfaces(template, subnet["SubnetId"], cluster_security_group, block, network),
-        }
-        if group:
-            # As the template names it: another account's group has no name here.
-            named = ("GroupName", "GroupId", "PartitionNumber")
-            request["Placement"] = {key: placement[key] for key in named if placement.get(key)}
-        if description["capacityType"] == "SPOT":
-            request["InstanceMarketOptions"] = {"MarketType": "spot"}
-        for key in (
-            "UserData",
-            "MetadataOptions",
-            "CapacityReservationSpecification",
-            "NetworkPerformanceOptions",
-        ):
-            if template.get(key):
-                request[key] = template[key]
+        interfaces = _interfaces(
+            template, subnet["SubnetId"], cluster_security_group, block, network
+        )
         try:
-            launched = ec2.run_instances(**request)["Instances"][0]
+            launched = ec2.run_instances(**request, **interfaces)["Instances"][0]
         except ClientError:
             infrastructure.release_block(block)
             raise
@@ -173,6 +145,46 @@ def launch_instances(
         started(instance)
         instances.append(instance)
     return instances
+
+
+def _placement_group(ec2: Any, placement: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The placement group that a launch template names, by name or by id; empty without one."""
+    if placement.get("GroupName"):
+        by = {"GroupNames": [placement["GroupName"]]}
+    elif placement.get("GroupId"):
+        by = {"GroupIds": [placement["GroupId"]]}
+    else:
+        return {}
+    group: Mapping[str, Any] = ec2.describe_placement_groups(**by)["PlacementGroups"][0]
+    return group
+
+
+def _request(
+    description: Mapping[str, Any], template: Mapping[str, Any], image_id: str
+) -> dict[str, Any]:
+    """RunInstances for one instance of a node group, without its interfaces."""
+    copied = (
+        "UserData",
+        "MetadataOptions",
+        "CapacityReservationSpecification",
+        "NetworkPerformanceOptions",
+    )
+    request: dict[str, Any] = {
+        "ImageId": image_id,
+        "InstanceType": template["InstanceType"],
+        "MinCount": 1,
+        "MaxCount": 1,
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": _tags(description, template)}],
+        **{key: template[key] for key in copied if template.get(key)},
+    }
+    placement = template.get("Placement") or {}
+    if placement.get("GroupName") or placement.get("GroupId"):
+        # As the template names it: another account's group has no name here.
+        fields = ("GroupName", "GroupId", "PartitionNumber")
+        request["Placement"] = {key: placement[key] for key in fields if placement.get(key)}
+    if description["capacityType"] == "SPOT":
+        request["InstanceMarketOptions"] = {"MarketType": "spot"}
+    return request
 
 
 def node_spec(

@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -79,27 +79,11 @@ class NodeGroups:
             )
         validation.instance_types(self._clients.get("ec2"), types, ami_type or _DEFAULT_AMI_TYPE)
         version_of_nodes = request.get("version") or cluster.description["version"]
-        description: dict[str, Any] = {
-            "nodegroupName": name,
-            "nodegroupArn": arn("eks", f"nodegroup/{cluster_name}/{name}/{uuid.uuid4()}"),
-            "clusterName": cluster_name,
+        description = {
+            **_description(request, scaling, subnets, ami_type or _DEFAULT_AMI_TYPE),
             "version": version_of_nodes,
             "releaseVersion": self._release(request, version_of_nodes, ami_type),
-            "createdAt": now(),
-            "modifiedAt": now(),
-            "status": "CREATING",
-            "capacityType": request.get("capacityType") or "ON_DEMAND",
-            "scalingConfig": scaling,
             "instanceTypes": types if not template.get("InstanceType") else None,
-            "subnets": [subnet["SubnetId"] for subnet in subnets],
-            "amiType": ami_type or _DEFAULT_AMI_TYPE,
-            "nodeRole": request["nodeRole"],
-            "labels": request.get("labels") or {},
-            "taints": request.get("taints") or [],
-            "resources": {"autoScalingGroups": [{"name": f"eks-{name}-{uuid.uuid4()}"}]},
-            "health": {"issues": []},
-            "updateConfig": request.get("updateConfig") or {"maxUnavailable": 1},
-            "tags": request.get("tags") or {},
         }
         if version:
             description["launchTemplate"] = {
@@ -205,17 +189,7 @@ class NodeGroups:
         joining = [instance.instance_id for instance in instances]
         if isinstance(kubelet, NeverJoins):
             raise _never_joined(kubelet, joining)
-        labels = {
-            **description["labels"],
-            "eks.amazonaws.com/nodegroup": description["nodegroupName"],
-            "eks.amazonaws.com/nodegroup-image": image_id,
-            "eks.amazonaws.com/capacityType": description["capacityType"],
-        }
-        if "launchTemplate" in description:
-            labels["eks.amazonaws.com/sourceLaunchTemplateId"] = description["launchTemplate"]["id"]
-            labels["eks.amazonaws.com/sourceLaunchTemplateVersion"] = description["launchTemplate"][
-                "version"
-            ]
+        labels = _labels(description, image_id)
         specs = [
             node_spec(instance, labels, description["taints"], kubelet) for instance in instances
         ]
@@ -417,6 +391,50 @@ class NodeGroups:
                 "You cannot specify a release version when the launch template has an image id."
             )
         return None
+
+
+def _description(
+    request: Mapping[str, Any],
+    scaling: Mapping[str, int],
+    subnets: Sequence[Mapping[str, Any]],
+    ami_type: str,
+) -> dict[str, Any]:
+    """A new node group as DescribeNodegroup shows it, without what follows from its template."""
+    cluster, name = request["clusterName"], request["nodegroupName"]
+    return {
+        "nodegroupName": name,
+        "nodegroupArn": arn("eks", f"nodegroup/{cluster}/{name}/{uuid.uuid4()}"),
+        "clusterName": cluster,
+        "createdAt": now(),
+        "modifiedAt": now(),
+        "status": "CREATING",
+        "capacityType": request.get("capacityType") or "ON_DEMAND",
+        "scalingConfig": scaling,
+        "subnets": [subnet["SubnetId"] for subnet in subnets],
+        "amiType": ami_type,
+        "nodeRole": request["nodeRole"],
+        "labels": request.get("labels") or {},
+        "taints": request.get("taints") or [],
+        "resources": {"autoScalingGroups": [{"name": f"eks-{name}-{uuid.uuid4()}"}]},
+        "health": {"issues": []},
+        "updateConfig": request.get("updateConfig") or {"maxUnavailable": 1},
+        "tags": request.get("tags") or {},
+    }
+
+
+def _labels(description: Mapping[str, Any], image_id: str) -> dict[str, str]:
+    """The labels that EKS gives a node group's nodes."""
+    labels = {
+        **description["labels"],
+        "eks.amazonaws.com/nodegroup": description["nodegroupName"],
+        "eks.amazonaws.com/nodegroup-image": image_id,
+        "eks.amazonaws.com/capacityType": description["capacityType"],
+    }
+    if "launchTemplate" in description:
+        template = description["launchTemplate"]
+        labels["eks.amazonaws.com/sourceLaunchTemplateId"] = template["id"]
+        labels["eks.amazonaws.com/sourceLaunchTemplateVersion"] = template["version"]
+    return labels
 
 
 def _failed_launch(error: ClientError | NodeLaunchError, asg: str) -> _NodeGroupIssue:

@@ -22,17 +22,19 @@ Ran = list[tuple[tuple[str, ...], tuple[str, ...]]]
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
     """A lab of three nodes. Records each call of tc: its place and its lines."""
-    made: Ran = []
+    ran: Ran = []
     monkeypatch.setattr(daemon, "state_directory", lambda: tmp_path)
     monkeypatch.setattr(daemon, "enter", lambda node: ["enter", node])
-    monkeypatch.setattr(caps, "_tc", lambda enter, lines: made.append((tuple(enter), tuple(lines))))
+    monkeypatch.setattr(
+        caps, "shape", lambda lines, enter: ran.append((tuple(enter), tuple(lines)))
+    )
     for number, (node, group) in enumerate(GROUPS.items()):
         link = Link(
             node, f"i-{node}", f"node{number}", LIMITS, False, {"group": group}, "rack0", PLACE
         )
         link.write(tmp_path / "nodes" / node)
         link.remember(tmp_path)
-    return made
+    return ran
 
 
 def test_links_are_read_as_they_were_written(ran: Ran) -> None:
