@@ -215,6 +215,9 @@ def _wrong_by(error: aws.ClientError) -> str:
     if theirs.tzinfo is None:
         return "is wrong"
     seconds = (datetime.now(UTC) - theirs).total_seconds()
+    # AWS tolerates minutes, so the clock has been set since, or the request came late.
+    if abs(seconds) < 60:
+        return "was wrong"
     return f"is {duration(abs(seconds))} {'ahead of' if seconds > 0 else 'behind'} AWS's"
 
 

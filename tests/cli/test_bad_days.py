@@ -334,6 +334,17 @@ def test_a_wrong_clock_is_told_where_the_service_tells_no_time(headers: dict[str
     assert "This machine's clock is wrong" in str(refusal)
 
 
+def test_a_clock_that_agrees_with_the_services_is_not_called_wrong() -> None:
+    answer = {
+        "Error": {"Code": "RequestTimeTooSkewed", "Message": "too large"},
+        "ResponseMetadata": {
+            "HTTPHeaders": {"date": format_datetime(datetime.now(UTC), usegmt=True)}
+        },
+    }
+    refusal = explain(ClientError(answer, "GetObject"))  # type: ignore[arg-type]
+    assert "This machine's clock was wrong" in str(refusal)
+
+
 def test_a_terminal_that_closes_does_not_stop_a_run_under_nohup() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
