@@ -71,10 +71,10 @@ def up(
     seed: Seed = None,
     even: Even = False,
 ) -> None:
-    """Start a lab, with the stack deployed unless told otherwise, and keep it."""
+    """Start a lab, with the stack deployed unless you choose otherwise, and keep it."""
     _check_luck(seed, even)
-    given = assigned(parameters or ())
-    if given and not with_stack:
+    assignments = assigned(parameters or ())
+    if assignments and not with_stack:
         raise LabError("--set is for the stack: leave --no-stack out.")
     asks = plan is not None and _asks_for_large(plan)
     with Progress(console) as progress:
@@ -85,7 +85,7 @@ def up(
             seed=seed,
             even=even,
             with_large=asks,
-            parameters=given,
+            parameters=assignments,
         )
     _print_environment(status)
 
@@ -96,11 +96,11 @@ def replay(
 ) -> None:
     """List what AWS answered otherwise than a fresh lab does to the same calls (exit code 1)."""
     with Progress(console) as progress:
-        found = replays.replay(archive, progress.say)
-    for difference in found:
+        differences = replays.replay(archive, progress.say)
+    for difference in differences:
         console.print(difference, soft_wrap=True, markup=False)
-    console.print(f"{len(found)} differences.")
-    raise typer.Exit(1 if found else 0)
+    console.print(f"{len(differences)} differences.")
+    raise typer.Exit(1 if differences else 0)
 
 
 @app.command(cls=Command)
@@ -114,10 +114,10 @@ def down() -> None:
 @app.command(cls=Command)
 def env() -> None:
     """Print the exports that point aws, kubectl and rackrate at the lab, and find them."""
-    known = _status()
-    for name, value in stack.environment(known).items():
+    status = _status()
+    for name, value in stack.environment(status).items():
         print(f"export {name}={shlex.quote(value)}")
-    tools = f"{Path(sys.executable).parent}:{known['kubernetes']}"
+    tools = f"{Path(sys.executable).parent}:{status['kubernetes']}"
     print(f'export PATH={shlex.quote(tools)}:"$PATH"')
 
 
@@ -273,10 +273,10 @@ def _run(status: dict[str, object], plan: Path) -> int:
 
 
 def _status() -> dict[str, object]:
-    known = stack.read_status(daemon.state_directory() / "status.json")
-    if known is None or daemon.keeper_pid() is None:
+    status = stack.read_status(daemon.state_directory() / "status.json")
+    if status is None or daemon.keeper_pid() is None:
         raise LabError("No lab is up: start one with `make lab-up`.")
-    return known
+    return status
 
 
 def _check_luck(seed: int | None, even: bool) -> None:

@@ -139,12 +139,12 @@ def _remove_mount_points() -> None:
 
 def _keep_logs(state: Path) -> None:
     """Keep the logs of the lab that ended, so that a user can find out why it ended."""
-    found = [path for path in (state / "lab.log", state / "logs", state / "aws") if path.exists()]
-    if not found:
+    paths = [path for path in (state / "lab.log", state / "logs", state / "aws") if path.exists()]
+    if not paths:
         return
     shutil.rmtree(last_logs(), ignore_errors=True)
     last_logs().mkdir(parents=True)
-    for path in found:
+    for path in paths:
         logs = [path] if path.is_file() else [*path.rglob("*.log")]
         for log in logs:
             with contextlib.suppress(OSError):

@@ -46,12 +46,12 @@ def accepted(
     try:
         say("building the stack (sam build)")
         stack.build()
-        given = {**parameters, "ToolImage": str(status["tools_image"])}
+        values = {**parameters, "ToolImage": str(status["tools_image"])}
         say(f"trying {' '.join(options)}")
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "acceptance", "--out", str(directory), *options),
-                *(f"--set={name}={value}" for name, value in given.items()),
+                *(f"--set={name}={value}" for name, value in values.items()),
             ],
             env=stack.child_environment(status)
             | {"PYTHONPATH": os.pathsep.join(("functions", "."))},

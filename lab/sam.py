@@ -41,22 +41,22 @@ def kept_archive(
 ) -> Iterator[tuple[str, str]]:
     """The archive of a directory and the digest of its content, as `utils.zip_folder` has them."""
     if zip_method is not utils.make_zip_with_lambda_permissions:
-        with _sam_zip_folder(folder_path, zip_method) as made:
-            yield made
+        with _sam_zip_folder(folder_path, zip_method) as archive:
+            yield archive
         return
     digest: str = utils.dir_checksum(folder_path, followlinks=True)
     # The archive holds the files' modes too, which are not in SAM's digest.
     files = sorted(Path(folder_path).rglob("*"))
     modes = "".join(f"{path} {path.stat().st_mode}\n" for path in files)
-    kept = ARCHIVES / f"{digest}-{hashlib.sha256(modes.encode()).hexdigest()[:16]}.zip"
+    cached = ARCHIVES / f"{digest}-{hashlib.sha256(modes.encode()).hexdigest()[:16]}.zip"
     ARCHIVES.mkdir(parents=True, exist_ok=True)
-    if kept.exists():
-        kept.touch()
+    if cached.exists():
+        cached.touch()
     else:
-        Path(zip_method(str(ARCHIVES / "partial"), folder_path)).rename(kept)
+        Path(zip_method(str(ARCHIVES / "partial"), folder_path)).rename(cached)
     for old in sorted(ARCHIVES.iterdir(), key=lambda path: path.stat().st_mtime)[:-_MOST_ARCHIVES]:
         old.unlink()
-    yield str(kept), digest
+    yield str(cached), digest
 
 
 yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[assignment,misc]

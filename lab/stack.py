@@ -157,8 +157,8 @@ def deploy(
     it.
     """
     own = {"ToolImage": str(status["tools_image"]), "HostNetwork": "true"}
-    wanted = {**own, **(parameters or {})}
-    root = EXISTING_CLUSTER if "ExistingClusterName" in wanted else OWN_CLUSTER
+    values = {**own, **(parameters or {})}
+    root = EXISTING_CLUSTER if "ExistingClusterName" in values else OWN_CLUSTER
     packaged = packaged or package(status, root)
     cloudformation = client(status, "cloudformation")
     large = packaged.path.stat().st_size > LARGEST_TEMPLATE_BODY_BYTES
@@ -167,7 +167,7 @@ def deploy(
             StackName=name,
             Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
             Parameters=[
-                {"ParameterKey": key, "ParameterValue": value} for key, value in wanted.items()
+                {"ParameterKey": key, "ParameterValue": value} for key, value in values.items()
             ],
             **(
                 {"TemplateURL": packaged.url}
@@ -183,14 +183,14 @@ def deploy(
 def delete(
     status: Mapping[str, Any], say: Say, *, name: str = STACK, seconds: float = DELETE_SECONDS
 ) -> None:
-    """Delete a stack and wait until it is gone. Raises LabError with the events' reasons."""
+    """Delete a stack and wait until it is deleted. Raises LabError with the events' reasons."""
     cloudformation = client(status, "cloudformation")
     try:
-        found = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+        stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
         raise LabError(f"There is no stack {name}: {error}") from None
-    cloudformation.delete_stack(StackName=found["StackId"])
-    _watch(cloudformation, say, found["StackId"], "DELETE_COMPLETE", seconds)
+    cloudformation.delete_stack(StackName=stack["StackId"])
+    _watch(cloudformation, say, stack["StackId"], "DELETE_COMPLETE", seconds)
 
 
 def client(status: Mapping[str, Any], service: str) -> Any:
@@ -234,13 +234,13 @@ def _watch(cloudformation: Any, say: Say, stack_id: str, goal: str, seconds: flo
     verb = goal.partition("_")[0]
     begun, done = ("being created", "created") if verb == "CREATE" else ("being deleted", "deleted")
     deadline = time.monotonic() + seconds
-    told = {} if verb == "CREATE" else {e["EventId"]: e for e in _events(cloudformation, stack_id)}
+    seen = set() if verb == "CREATE" else {e["EventId"] for e in _events(cloudformation, stack_id)}
     while True:
         state = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
         for event in reversed(_events(cloudformation, stack_id)):
-            if event["EventId"] in told:
+            if event["EventId"] in seen:
                 continue
-            told[event["EventId"]] = event
+            seen.add(event["EventId"])
             if (
                 event["ResourceType"] == "AWS::CloudFormation::Stack"
                 and event.get("PhysicalResourceId") != stack_id
@@ -268,8 +268,8 @@ def _events(cloudformation: Any, stack: str) -> list[dict[str, Any]]:
 
 def _reasons(cloudformation: Any, stack: str) -> str:
     """Why resources failed; for a nested stack, why the resources in it failed."""
-    found = dict.fromkeys(_reasons_in(cloudformation, stack))
-    return "; ".join(found) or "no event names a reason"
+    reasons = dict.fromkeys(_reasons_in(cloudformation, stack))
+    return "; ".join(reasons) or "no event names a reason"
 
 
 def _reasons_in(cloudformation: Any, stack: str) -> list[str]:

@@ -15,14 +15,14 @@ def describing(clusters: Clusters) -> Callable[[AutoScalingResponse], ActionResu
 
     def describe_scaling_activities(self: AutoScalingResponse) -> ActionResult:
         name = self._get_param("AutoScalingGroupName")
-        found = [
+        activities = [
             activity
             for cluster in clusters.all()
             for group in list(cluster.node_groups.values())
             for activity in group.activities
             if name in (None, activity["AutoScalingGroupName"])
         ]
-        found.sort(key=lambda activity: activity["StartTime"], reverse=True)
-        return ActionResult({"Activities": found})
+        activities.sort(key=lambda activity: activity["StartTime"], reverse=True)
+        return ActionResult({"Activities": activities})
 
     return describe_scaling_activities

@@ -1,4 +1,4 @@
-"""CloudTrail's event history: the calls of roles to the emulated AWS, which LookupEvents tells.
+"""CloudTrail's event history: the calls of roles to the emulated AWS, which LookupEvents returns.
 
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html: the history
 has management events, and not those of data, such as of objects, items and invocations.
@@ -29,27 +29,27 @@ _events: deque[dict[str, Any]] = deque(maxlen=_MOST_EVENTS)
 _lock = threading.Lock()
 
 
-def note(response: BaseResponse, role_arn: str, caller: str, answer: Any) -> None:
+def note(response: BaseResponse, role_arn: str, caller: str, result: Any) -> None:
     """Remember a call of a role's session, with the code of its error if it had one."""
     operation = response._get_action()
     if not operation or _DATA.search(operation):
         return
     source = get_service_model(response.boto3_service_name).endpoint_prefix
-    body = answer[2] if isinstance(answer, tuple) else answer
+    body = result[2] if isinstance(result, tuple) else result
     failed = _ERROR.search(body.encode() if isinstance(body, str) else bytes(body or b""))
-    told = {"eventName": operation, "eventSource": f"{source}.amazonaws.com"}
+    record = {"eventName": operation, "eventSource": f"{source}.amazonaws.com"}
     if failed:
-        told["errorCode"] = (failed[1] or failed[2]).decode()
+        record["errorCode"] = (failed[1] or failed[2]).decode()
     issuer = {"type": "Role", "arn": role_arn}
     identity = {"type": "AssumedRole", "arn": caller, "sessionContext": {"sessionIssuer": issuer}}
     event = {
         "EventId": str(uuid.uuid4()),
         "EventName": operation,
         "EventTime": time.time(),
-        "EventSource": told["eventSource"],
+        "EventSource": record["eventSource"],
         "Username": caller.rpartition("/")[2],
         "Resources": [],
-        "CloudTrailEvent": json.dumps({**told, "userIdentity": identity}),
+        "CloudTrailEvent": json.dumps({**record, "userIdentity": identity}),
     }
     with _lock:
         _events.append(event)
@@ -57,19 +57,19 @@ def note(response: BaseResponse, role_arn: str, caller: str, answer: Any) -> Non
 
 def lookup_events(response: CloudTrailResponse) -> str:
     """Events with all attributes, the newest first."""
-    wanted: Mapping[str, Any] = json.loads(response.body or "{}")
+    request: Mapping[str, Any] = json.loads(response.body or "{}")
     attributes = {
-        each["AttributeKey"]: each["AttributeValue"] for each in wanted.get("LookupAttributes", [])
+        each["AttributeKey"]: each["AttributeValue"] for each in request.get("LookupAttributes", [])
     }
     with _lock:
-        known = list(reversed(_events))
-    found = [
+        events = list(reversed(_events))
+    matching = [
         event
-        for event in known
+        for event in events
         if all(event.get(key) == value for key, value in attributes.items())
-        and event["EventTime"] >= wanted.get("StartTime", 0)
+        and event["EventTime"] >= request.get("StartTime", 0)
     ]
-    start, size = int(wanted.get("NextToken") or 0), int(wanted.get("MaxResults") or _PAGE)
-    more = start + size < len(found)
-    page = {"Events": found[start : start + size]}
+    start, size = int(request.get("NextToken") or 0), int(request.get("MaxResults") or _PAGE)
+    more = start + size < len(matching)
+    page = {"Events": matching[start : start + size]}
     return json.dumps({**page, "NextToken": str(start + size)} if more else page)

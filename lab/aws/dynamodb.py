@@ -63,12 +63,12 @@ def transact(self: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> Non
 
 
 def _with_the_same_items(self: Table, _: dict[int, Any]) -> Table:
-    made = copy.copy(self)
-    made.items = defaultdict(dict)
-    made.items |= {  # a table without sort keys has an item in place of a dictionary of them
-        key: dict(found) if isinstance(found, dict) else found for key, found in self.items.items()
+    table = copy.copy(self)
+    table.items = defaultdict(dict)
+    table.items |= {  # a table without sort keys has an item in place of a dictionary of them
+        key: dict(items) if isinstance(items, dict) else items for key, items in self.items.items()
     }
-    return made
+    return table
 
 
 def structure(
@@ -103,7 +103,7 @@ def _size(value: Any) -> int:
 
 
 def project(self: Item, projection_expressions: list[list[str]]) -> Item:
-    """Keep the named attributes. moto converts the whole item anew for each name.
+    """Keep the named attributes. moto converts the whole item again for each name.
 
     moto still projects on parts of attributes.
     """

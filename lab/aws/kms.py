@@ -16,8 +16,8 @@ def customer_key(key_id: str | None) -> str | None:
         return None
     backend = kms_backends[ACCOUNT_ID][REGION]
     plain = key_id.rsplit(":", 1)[-1] if "alias/" in key_id else key_id.rsplit("/", 1)[-1]
-    found = backend.get_key_id_from_alias(plain) if plain.startswith("alias/") else plain
-    key = backend.keys.get(found or "")
+    identity = backend.get_key_id_from_alias(plain) if plain.startswith("alias/") else plain
+    key = backend.keys.get(identity or "")
     if key is None or getattr(key, "key_manager", "CUSTOMER") == "AWS":
         return None
     if (key.description or "").startswith("Default master key that protects my"):

@@ -67,7 +67,7 @@ _NESTED = f"{_TASKS}.state_task_service_sfn:StateTaskServiceSfn"
 
 
 def apply(patches: Iterable[Patch]) -> None:
-    """Make changes; those that are made already are made again. Raises LabError."""
+    """Apply changes; those that are applied already are applied again. Raises LabError."""
     if moto.__version__ != VERSION:
         raise LabError(
             f"The lab changes moto {VERSION}, and moto {moto.__version__} is installed: install"
@@ -95,7 +95,7 @@ def _cached(owner: str, name: str) -> Patch:
 
 
 _MODULES = tuple(resolve_name("moto.backends:list_of_moto_modules")())
-#: Each request reads the directory of moto's modules, and the methods of a class, anew.
+#: Each request reads the directory of moto's modules, and the methods of a class, again.
 REQUESTS: Sequence[Patch] = (
     ("moto.backends", "list_of_moto_modules", lambda: _MODULES),
     _cached("moto.core.responses", "method_names_from_class"),
@@ -168,7 +168,7 @@ EC2: Sequence[Patch] = (
     _checked(dependencies.check_subnet, _EC2, "delete_subnet"),
     _checked(dependencies.check_security_group, _EC2, "delete_security_group"),
     _checked(dependencies.check_vpc, _EC2, "delete_vpc"),
-    # A NAT gateway leaves its network interface; an interface endpoint is gone at once.
+    # A NAT gateway leaves its network interface; an interface endpoint is deleted at once.
     _checked(dependencies.release_interface, _EC2, "delete_nat_gateway"),
     (_EC2, "delete_vpc_endpoints", dependencies.delete_endpoints),
 )
@@ -186,7 +186,7 @@ NESTED_EXECUTIONS: Sequence[Patch] = (
 )
 
 #: A definition is parsed for each execution, and a JSONPath for each state, for which the tables of
-#: the grammar are made anew. A parsed path has no state.
+#: the grammar are recreated. A parsed path has no state.
 READ_ONCE: Sequence[Patch] = (
     (
         f"{_ASL}.parse.asl_parser:AmazonStateLanguageParser",
@@ -286,7 +286,7 @@ def of_region(
         "_map_run",
         map_run,
     )
-    # Executions hang after an error, may end twice, and tell nobody of their end.
+    # Executions hang after an error, may end twice, and report their end to nobody.
     yield f"{_PARSER}.models", "Execution", executions.announcing(router)
     # Tasks call AWS itself, with the caller's own credentials.
     client = TaskClients(endpoint_url).client

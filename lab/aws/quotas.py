@@ -110,19 +110,19 @@ def get_service_quota(
     Source: GetServiceQuota in the Service Quotas API reference ("If the applied quota value is not
     available for a quota, the quota is not retrieved").
     """
-    found = QUOTAS.get((service_code, quota_code))
-    if found is None or found.applied is None:
+    quota = QUOTAS.get((service_code, quota_code))
+    if quota is None or quota.applied is None:
         raise NoSuchResource
-    return _described(backend, service_code, quota_code, found, found.value)
+    return _described(backend, service_code, quota_code, quota, quota.value)
 
 
 def get_aws_default_service_quota(response: ServiceQuotasResponse) -> str:
     parameters = json.loads(response.body)
     service, code = parameters.get("ServiceCode"), parameters.get("QuotaCode")
-    found = QUOTAS.get((service, code))
-    if found is None:
+    quota = QUOTAS.get((service, code))
+    if quota is None:
         raise NoSuchResource
-    return json.dumps({"Quota": _described(response.backend, service, code, found, found.default)})
+    return json.dumps({"Quota": _described(response.backend, service, code, quota, quota.default)})
 
 
 def _described(

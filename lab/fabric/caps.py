@@ -30,8 +30,8 @@ PLACES = "places.jsonl"
 class Link:
     """A node's link with its original caps in bits per second, before any change.
 
-    `rack` is its bridge, `place` the rack's place. A later node may get the name of one that is
-    gone, but never its instance id.
+    `rack` is its bridge, `place` the rack's place. A later node may get the name of one that
+    ended, but never its instance id.
     """
 
     node: str
@@ -56,16 +56,16 @@ class Link:
 
 def links() -> list[Link]:
     """The links of all nodes of the running lab, by name."""
-    found = []
+    result = []
     for path in sorted((daemon.state_directory() / "nodes").glob(f"*/{FILE}")):
         # A node may end at any time, and its file with it.
         with contextlib.suppress(FileNotFoundError):
-            found.append(_link(json.loads(path.read_text("utf-8"))))
-    return found
+            result.append(_link(json.loads(path.read_text("utf-8"))))
+    return result
 
 
 def all_places() -> list[Link]:
-    """The links of all nodes that the lab has launched, those that are gone included, in order."""
+    """The links of all nodes that the lab has launched, those that ended included, in order."""
     path = daemon.state_directory() / PLACES
     if not path.exists():
         return []
@@ -84,10 +84,10 @@ def change(selector: str, factor: float) -> list[Link]:
     flow. Returns the links with their new limits. Raises LabError when no node has the label.
     """
     key, _, value = selector.partition("=")
-    known = links()
-    chosen = [link for link in known if key in link.labels and link.labels[key] == value]
+    existing = links()
+    chosen = [link for link in existing if key in link.labels and link.labels[key] == value]
     if not chosen:
-        values = sorted({link.labels[key] for link in known if key in link.labels})
+        values = sorted({link.labels[key] for link in existing if key in link.labels})
         raise LabError(
             f"No node has the label {selector!r}: "
             + (f"{key} is {', '.join(values)}." if values else f"no node has {key!r} at all.")

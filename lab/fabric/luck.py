@@ -1,7 +1,7 @@
 """A node's place: how far its rack is from the others, and how near its caps come to EC2's.
 
 On EC2 nobody chooses the host. Here a seed does: the same seed gives the same places in the same
-order of launches. Every launch draws anew. A rack is at one of 16 positions, each with a delay of
+order of launches. Every launch draws again. A rack is at one of 16 positions, each with a delay of
 its own to the spine. Racks and hosts reach a share of the documented caps, never more.
 
 The spread of delays and shares is invented: AWS publishes none. The mean delay is chosen so that a

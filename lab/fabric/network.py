@@ -329,7 +329,7 @@ class Network:
             self._classify_again()
 
     def set_link(self, name: str, *, up: bool) -> None:
-        """Take a node's link down or up at its rack. Nothing for a node that has gone."""
+        """Take a node's link down or up at its rack. Nothing for a node that has ended."""
         with self._lock:
             port = self.ports.get(name)
             if port is None:

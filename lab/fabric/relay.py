@@ -91,8 +91,8 @@ class Spine:
             now = time.monotonic_ns()
             destination = frame[VNET_HEADER_BYTES : VNET_HEADER_BYTES + 6]
             self.where[frame[VNET_HEADER_BYTES + 6 : VNET_HEADER_BYTES + 12]] = tap
-            known = self.where.get(destination)
-            for target in self.delays if known is None else (known,):
+            port = self.where.get(destination)
+            for target in self.delays if port is None else (port,):
                 if target != tap and len(self.held) < MOST_FRAMES:
                     due = now + self.between(tap, target)
                     heapq.heappush(self.held, (due, next(self._numbers), target, frame))

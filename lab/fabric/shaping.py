@@ -163,8 +163,9 @@ type Step = tuple[int, int, int, int]
 class _Family:
     """Where a version of IP has what the classifier reads, as offsets in the frame.
 
-    `destination` is that of the bytes that tell the node: the address of IPv4, and those bytes of
-    an IPv6 address that `ipv6_block` copies it to. `load_length` sets X to the IP header's length.
+    `destination` is that of the bytes that identify the node: the address of IPv4, and those bytes
+    of an IPv6 address that `ipv6_block` copies it to. `load_length` sets X to the length of the
+    IP header.
     """
 
     ethertype: int

@@ -83,8 +83,8 @@ def place(luck: Luck, placement: str, draw: int, setting: Setting) -> list[Host]
     for number in range(setting.nodes):
         name = f"{placement}/{draw}/{number}"
         rack = name if placement == "none" else f"{placement}/{draw}"
-        found = luck.rack(rack)
-        hosts.append(Host(rack, found, whole.times(found.share * luck.host(name))))
+        rack_luck = luck.rack(rack)
+        hosts.append(Host(rack, rack_luck, whole.times(rack_luck.share * luck.host(name))))
     return hosts
 
 
@@ -132,8 +132,8 @@ def truth(luck: Luck, setting: Setting, draws: int) -> dict[str, Any]:
             hosts = place(luck, placement, draw, setting)
             pairs = [(a, b) for a in hosts for b in hosts if a is not b]
             for question, figure in questions.items():
-                found = statistics.fmean(math.log(figure(a, b, placement)) for a, b in pairs)
-                logarithms[placement][question].append(found)
+                mean = statistics.fmean(math.log(figure(a, b, placement)) for a, b in pairs)
+                logarithms[placement][question].append(mean)
     return {
         "method": METHOD,
         "seed": luck.seed,

@@ -212,7 +212,7 @@ def inject_into(
     finally:
         over.set()
         holder.join()
-        # A lab that has gone took its faults along.
+        # A lab that has ended took its faults along.
         with contextlib.suppress(OSError, LabError):
             injected.take_back()
 

@@ -159,7 +159,7 @@ class ApiFaults:
         if order.on == KUBERNETES:
             if order.name not in _OF_CALLERS:
                 raise LabError(f"{order.name} has no target {KUBERNETES!r}: faults of tokens have.")
-        elif "*" not in service and not _known(service):
+        elif "*" not in service and not _is_known(service):
             raise LabError(
                 f"{order.on!r} is no call: name it as service:Operation, such as dynamodb:PutItem."
             )
@@ -220,7 +220,7 @@ def call_of(environ: Environ) -> Call | None:
     credential = header.partition("Credential=")[2].split(",")[0]
     credential = credential or query.get("X-Amz-Credential", [""])[0]
     parts = credential.split("/")
-    if len(parts) < 4 or not _known(parts[3]):
+    if len(parts) < 4 or not _is_known(parts[3]):
         return None
     signed = parts[3]
     _keep_body(environ)
@@ -242,7 +242,7 @@ def call_of(environ: Environ) -> Call | None:
     )
 
 
-def _known(service: str) -> bool:
+def _is_known(service: str) -> bool:
     service = next((key for key, prefix in _PREFIXES.items() if prefix == service), service)
     try:
         get_service_model(_MODELS.get(service, service))
@@ -311,7 +311,7 @@ class ConnectionCut(ConnectionError):
 
 
 def _cut(environ: Environ) -> Iterable[bytes]:
-    """Close the connection without an answer, as a host that has gone does (RST)."""
+    """Close the connection without an answer, as a host that has crashed does (RST)."""
     connection: socket.socket = environ["werkzeug.socket"]
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -65,7 +65,7 @@ class Rule:
     mtu_bytes: int = 0
 
     def concerns(self, direction: str, frame: bytes) -> bool:
-        """Does the rule strike this frame? Chance decides on each anew."""
+        """Does the rule strike this frame? Chance decides on each."""
         if self.direction not in ("both", direction):
             return False
         if self.peers and not self._is_peer(direction, frame):
@@ -198,7 +198,7 @@ def run(device_name: str, tap_name: str) -> None:
                 carrier.obey([Rule(**rule) for rule in json.loads(line)])
                 print("ok", flush=True)
             else:
-                # While a link is down, reading tells so once.
+                # While a link is down, reading fails once.
                 with contextlib.suppress(OSError):
                     carrier.carry(ready)
         wait = carrier.send_due()

@@ -62,15 +62,15 @@ class Links:
     @property
     def injectors(self) -> Mapping[str, Injector]:
         """The faults by name."""
-        made: dict[str, Injector] = {
+        injectors: dict[str, Injector] = {
             "link-flapping": self._flap,
             "partition": self._spoiling(_of_node, _partition),
             "mtu-mismatch": self._spoiling(_of_node, _too_large),
         }
         for what in ("lost", "delayed", "duplicated", "corrupted"):
-            made[f"packets-{what}"] = self._spoiling(_of_node, _plain(what))
-            made[f"racks-{what}"] = self._spoiling(_of_rack, _plain(what))
-        return made
+            injectors[f"packets-{what}"] = self._spoiling(_of_node, _plain(what))
+            injectors[f"racks-{what}"] = self._spoiling(_of_rack, _plain(what))
+        return injectors
 
     def _spoiling(
         self,
@@ -231,11 +231,11 @@ def _direction(order: Order) -> str:
 
 
 def _enslave(device: str, bridge: str | None) -> None:
-    """Put a device into a bridge and up, or out of any. A node that has gone has no device."""
+    """Put a device into a bridge and up, or out of any. A node that has ended has no device."""
     with NetNS(FABRIC) as fabric:
-        found = fabric.link_lookup(ifname=device)
+        indices = fabric.link_lookup(ifname=device)
         master = fabric.link_lookup(ifname=bridge)[0] if bridge else 0
-        if found:
-            fabric.link("set", index=found[0], master=master)
+        if indices:
+            fabric.link("set", index=indices[0], master=master)
             if bridge:
-                fabric.link("set", index=found[0], state="up")
+                fabric.link("set", index=indices[0], state="up")

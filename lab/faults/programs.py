@@ -43,10 +43,10 @@ class Target:
     @property
     def cluster(self) -> RunningCluster:
         """The cluster that is up. Raises LabError without one."""
-        found = self._machine.cluster
-        if found is None:
+        cluster = self._machine.cluster
+        if cluster is None:
             raise LabError("The lab has no cluster yet: deploy a stack first.")
-        return found
+        return cluster
 
     def nodes(self, on: str) -> list[Node]:
         """A node by name, those with a label key=value, the first, or all. Raises LabError."""
@@ -66,16 +66,16 @@ class Target:
 
 def injectors(target: Target) -> Mapping[str, Injector]:
     """The faults by name."""
-    made: dict[str, Injector] = {
+    result: dict[str, Injector] = {
         "node-lost": lambda order: _node_lost(target, order),
     }
     kinds = {"killed": _killed, "frozen": _frozen, "stopped": _stopped}
     for ending, fault in kinds.items():
         for name in ("kubelet", "containerd"):
-            made[f"{name}-{ending}"] = _on_programs(fault, _of_nodes(target, name))
+            result[f"{name}-{ending}"] = _on_programs(fault, _of_nodes(target, name))
         for name, program in _CONTROL_PLANE.items():
-            made[f"{name}-{ending}"] = _on_programs(fault, _of_control_plane(target, program))
-    return made
+            result[f"{name}-{ending}"] = _on_programs(fault, _of_control_plane(target, program))
+    return result
 
 
 def _of_nodes(target: Target, name: str) -> Callable[[Order], list[Process]]:
@@ -157,7 +157,7 @@ def _node_lost(target: Target, order: Order) -> Iterator[None]:
 
 
 def _await(programs: Sequence[Process]) -> None:
-    """Wait until the programs run again, unless their node or their cluster has gone."""
+    """Wait until the programs run again, unless their node or their cluster has ended."""
     until(
         lambda: all(program.running or program.stopped for program in programs),
         seconds=_BACK_SECONDS,
@@ -169,8 +169,8 @@ def _await_containerd(node: Node, containerd: Process) -> None:
 
 
 def _await_ready(cluster: RunningCluster, node: Node, kubelet: Process) -> None:
-    """Wait until its kubelet has said that the node is Ready. Until then the API server repeats
-    what the kubelet said before the fault.
+    """Wait until its kubelet has reported the node Ready. Until then the API server repeats
+    what the kubelet reported before the fault.
     """
 
     def is_ready() -> bool:

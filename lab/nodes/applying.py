@@ -61,62 +61,62 @@ def pod_template(
     }
 
 
-def apply(control_plane: ControlPlane, wanted: dict[str, Any], conflicts: str) -> dict[str, Any]:
+def apply(control_plane: ControlPlane, manifest: dict[str, Any], conflicts: str) -> dict[str, Any]:
     """Apply an object; returns it as it is then.
 
     `conflicts` says what happens to fields that somebody else has set: OVERWRITE, PRESERVE, or NONE
     to refuse. Raises AddonConflict, OSError.
     """
     try:
-        return _apply(control_plane, wanted, force=conflicts == "OVERWRITE")
+        return _apply(control_plane, manifest, force=conflicts == "OVERWRITE")
     except AddonConflict as conflict:
         if conflicts != "PRESERVE":
             raise
         for field in conflict.fields:
-            _leave_out(wanted, field)
-        return _apply(control_plane, wanted, force=False)
+            _leave_out(manifest, field)
+        return _apply(control_plane, manifest, force=False)
 
 
-def _apply(control_plane: ControlPlane, wanted: dict[str, Any], *, force: bool) -> dict[str, Any]:
+def _apply(control_plane: ControlPlane, manifest: dict[str, Any], *, force: bool) -> dict[str, Any]:
     try:
-        answer = control_plane.request(
-            f"{_path(wanted)}?fieldManager=eks&force={str(force).lower()}",
+        response = control_plane.request(
+            f"{_path(manifest)}?fieldManager=eks&force={str(force).lower()}",
             "PATCH",
-            json.dumps(wanted).encode(),
+            json.dumps(manifest).encode(),
             "application/apply-patch+yaml",
         )
     except urllib.error.HTTPError as error:
         if error.code != 409:
             raise
         causes = json.loads(error.read()).get("details", {}).get("causes", [])
-        raise AddonConflict(_told(wanted), [cause["field"] for cause in causes]) from error
-    applied: dict[str, Any] = json.loads(answer)
+        raise AddonConflict(_eks_name(manifest), [cause["field"] for cause in causes]) from error
+    applied: dict[str, Any] = json.loads(response)
     return applied
 
 
-def _path(wanted: dict[str, Any]) -> str:
-    return f"{_PATHS[wanted['kind']]}/{wanted['metadata']['name']}"
+def _path(manifest: dict[str, Any]) -> str:
+    return f"{_PATHS[manifest['kind']]}/{manifest['metadata']['name']}"
 
 
-def _told(wanted: dict[str, Any]) -> str:
+def _eks_name(manifest: dict[str, Any]) -> str:
     """An object as EKS names it in a conflict, such as `DaemonSet.apps aws-node`."""
-    group = wanted["apiVersion"].rpartition("/")[0]
-    return f"{wanted['kind']}{f'.{group}' * bool(group)} {wanted['metadata']['name']}"
+    group = manifest["apiVersion"].rpartition("/")[0]
+    return f"{manifest['kind']}{f'.{group}' * bool(group)} {manifest['metadata']['name']}"
 
 
-def _leave_out(wanted: Any, path: str) -> None:
+def _leave_out(part: Any, path: str) -> None:
     """Remove the field at a path such as `.containers[name="a"].image` from a manifest."""
-    steps = [found.groups() for found in _STEP.finditer(path)]
+    steps = [step.groups() for step in _STEP.finditer(path)]
     for name, key, value in steps[:-1]:
         if name is not None:
-            wanted = wanted[name]
+            part = part[name]
         else:
-            wanted = next(item for item in wanted if item.get(key) == value)
+            part = next(item for item in part if item.get(key) == value)
     name, key, value = steps[-1]
     if name is not None:
-        wanted.pop(name, None)
+        part.pop(name, None)
     else:
-        wanted[:] = [item for item in wanted if item.get(key) != value]
+        part[:] = [item for item in part if item.get(key) != value]
 
 
 def remove(control_plane: ControlPlane, kind: str, name: str) -> None:
@@ -130,23 +130,23 @@ def remove(control_plane: ControlPlane, kind: str, name: str) -> None:
 
 def is_rolled_out(control_plane: ControlPlane, kind: str, name: str) -> bool:
     """Whether the newest pods of a DaemonSet or a Deployment are all available. Raises OSError."""
-    found = json.loads(control_plane.request(f"{_PATHS[kind]}/{name}"))
-    status = found.get("status", {})
+    workload = json.loads(control_plane.request(f"{_PATHS[kind]}/{name}"))
+    status = workload.get("status", {})
     if kind == "DaemonSet":
         updated = status.get("updatedNumberScheduled", 0)
-        wanted, available = status.get("desiredNumberScheduled", 0), "numberAvailable"
+        desired, available = status.get("desiredNumberScheduled", 0), "numberAvailable"
     else:
         updated = status.get("updatedReplicas", 0)
-        wanted, available = found["spec"]["replicas"], "availableReplicas"
+        desired, available = workload["spec"]["replicas"], "availableReplicas"
     return bool(
-        status.get("observedGeneration", 0) >= found["metadata"]["generation"]
-        and updated >= wanted
-        and status.get(available, 0) >= wanted
+        status.get("observedGeneration", 0) >= workload["metadata"]["generation"]
+        and updated >= desired
+        and status.get(available, 0) >= desired
     )
 
 
 def evict(control_plane: ControlPlane, node: str) -> None:
-    """Remove the add-ons' pods of a node that has gone, so that others take over at once.
+    """Remove the add-ons' pods of a node that has ended, so that others take over at once.
 
     EKS drains a node before. Without it, Kubernetes keeps such pods for a minute. Raises OSError.
     """

@@ -175,8 +175,8 @@ class RunningCluster:
     ) -> None:
         """Apply an add-on's objects, and wait for the pods of the last."""
         self._tag(image)
-        for wanted in objects:
-            applying.apply(self.control_plane, wanted, conflicts)
+        for manifest in objects:
+            applying.apply(self.control_plane, manifest, conflicts)
         kind, name = objects[-1]["kind"], objects[-1]["metadata"]["name"]
         wait_until(
             lambda: applying.is_rolled_out(self.control_plane, kind, name),
@@ -342,7 +342,7 @@ class RunningCluster:
         self.network.remove_node(name)
 
     def is_ready(self, name: str, *, since: float) -> bool:
-        """Has the node's kubelet said that it is Ready since a time? Raises OSError."""
+        """Has the node's kubelet reported it Ready since a time? Raises OSError."""
         node = json.loads(self.control_plane.request(f"/api/v1/nodes/{name}"))
         # Kubernetes counts whole seconds.
         return _ready_at(node) >= int(since)
@@ -362,7 +362,7 @@ class RunningCluster:
 
 
 def _ready_at(node: Mapping[str, Any]) -> float:
-    """When a Ready node's kubelet said so last, in seconds since the epoch; 0 for another node."""
+    """When a Ready node's kubelet reported last, in seconds since the epoch; 0 for another node."""
     for condition in node.get("status", {}).get("conditions", []):
         if condition["type"] == "Ready" and condition["status"] == "True":
             return datetime.fromisoformat(condition["lastHeartbeatTime"]).timestamp()

@@ -36,10 +36,10 @@ def image(version: str) -> str:
 
 def share(version: str | None) -> float:
     """The share of its node's bandwidth that a pod gets; all of it without a known version."""
-    found = _VERSION.match(version or "")
-    if found is None:
+    match = _VERSION.match(version or "")
+    if match is None:
         return 1.0
-    return OLD_SHARE if (int(found[1]), int(found[2])) < FIRST_WHOLE_VERSION else 1.0
+    return OLD_SHARE if (int(match[1]), int(match[2])) < FIRST_WHOLE_VERSION else 1.0
 
 
 def configuration(
@@ -128,9 +128,9 @@ def daemon_set(version: str, environment: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def apply(control_plane: ControlPlane, wanted: dict[str, Any], conflicts: str) -> str:
+def apply(control_plane: ControlPlane, manifest: dict[str, Any], conflicts: str) -> str:
     """Apply the DaemonSet; returns its image. Raises as `lab.nodes.applying.apply` does."""
-    applied = applying.apply(control_plane, wanted, conflicts)
+    applied = applying.apply(control_plane, manifest, conflicts)
     (container,) = applied["spec"]["template"]["spec"]["containers"]
     return str(container["image"])
 

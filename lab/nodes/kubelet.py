@@ -65,16 +65,16 @@ def pod_addresses(block: ipaddress.IPv4Network) -> int:
 
 
 def configuration(
-    own: Mapping[str, Any], wanted: Mapping[str, Any], block: ipaddress.IPv4Network
+    own: Mapping[str, Any], fields: Mapping[str, Any], block: ipaddress.IPv4Network
 ) -> dict[str, Any]:
-    """A KubeletConfiguration: the lab's `own`, overridden by `wanted`.
+    """A KubeletConfiguration: the lab's `own`, overridden by `fields`.
 
     The fields that the lab needs stay as they are, and the log says so. Raises LabError when the
     result allows more pods than the node's block has addresses.
     """
-    for name in sorted(LAB_FIELDS & wanted.keys()):
+    for name in sorted(LAB_FIELDS & fields.keys()):
         LOG.warning("kubelet configuration: %s stays the lab's own", name)
-    result = merged(own, {name: value for name, value in wanted.items() if name not in LAB_FIELDS})
+    result = merged(own, {name: value for name, value in fields.items() if name not in LAB_FIELDS})
     most, pods = pod_addresses(block), result.get("maxPods")
     if isinstance(pods, int) and pods > most:
         raise LabError(
@@ -84,15 +84,15 @@ def configuration(
     return result
 
 
-def split_flags(wanted: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Fields and remaining flags of `wanted`, whose items have the form --name=value.
+def split_flags(flags: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Fields and remaining flags of `flags`, whose items have the form --name=value.
 
     A flag overrides the configuration file, so --max-pods becomes the field that is checked. Flags
     that the lab needs are left out, and the log says so. Raises LabError for an invalid number.
     """
     fields: dict[str, Any] = {}
-    flags = []
-    for flag in wanted:
+    remaining = []
+    for flag in flags:
         name, _, value = flag.removeprefix("--").partition("=")
         if name == "max-pods":
             if not value.isdigit():
@@ -101,5 +101,5 @@ def split_flags(wanted: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         elif name in _LAB_FLAGS:
             LOG.warning("kubelet flag: --%s stays the lab's own", name)
         else:
-            flags.append(flag)
-    return fields, flags
+            remaining.append(flag)
+    return fields, remaining

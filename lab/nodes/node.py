@@ -297,8 +297,8 @@ class Node:
             "registerWithTaints": [dict(taint) for taint in self.spec.taints],
             "logging": {"verbosity": 1},
         }
-        wanted = {**self.spec.kubelet_configuration, **flag_fields}
-        return kubelet.configuration(own, wanted, self.spec.block)
+        requested = {**self.spec.kubelet_configuration, **flag_fields}
+        return kubelet.configuration(own, requested, self.spec.block)
 
     def _credentials(self) -> Path:
         return self.control_plane.client_file(

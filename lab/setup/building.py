@@ -26,7 +26,7 @@ def run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        # Most tell the reason last on the error output. Maven tells it first, on the output.
+        # Most print the reason last on the error output. Maven prints it first, on the output.
         errors, output = (text.strip().splitlines() for text in (done.stderr, done.stdout))
         reason = errors[-1] if errors else output[0] if output else "no reason given"
         raise LabError(f"{problem} ({reason}): {remedy}, then run the command again.")

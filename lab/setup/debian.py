@@ -165,9 +165,9 @@ def _installed() -> set[str]:
 def library_path(root: Path) -> str:
     """`LD_LIBRARY_PATH` for programs under `root`."""
     directories = {
-        str(found.parent)
+        str(library.parent)
         for pattern in ("lib/*/lib*.so*", "usr/lib/*/lib*.so*")
-        for found in root.glob(pattern)
+        for library in root.glob(pattern)
     }
     return os.pathsep.join(sorted(directories))
 

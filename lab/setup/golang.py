@@ -71,11 +71,11 @@ def go_command() -> str:
     """A Go that can build them: the machine's own, else one from Python's package index."""
     own = shutil.which("go")
     if own is not None:
-        told = subprocess.run(
+        result = subprocess.run(
             [own, "env", "GOVERSION"], capture_output=True, text=True, check=False
         )
-        found = re.match(r"go(\d+)\.(\d+)", told.stdout)
-        if found and (int(found[1]), int(found[2])) >= MINIMUM_GO:
+        match = re.match(r"go(\d+)\.(\d+)", result.stdout)
+        if match and (int(match[1]), int(match[2])) >= MINIMUM_GO:
             return own
     lock = REPOSITORY / "requirements" / "go.txt"
 

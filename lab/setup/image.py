@@ -101,9 +101,9 @@ def _java(java: Path, root: Path) -> dict[str, Path]:
     files = {}
     for path in java.rglob("*"):
         # Its configuration is in /etc, by links, and here in its place.
-        found = root / str(path.readlink()).lstrip("/") if path.is_symlink() else path
-        if found.is_file():
-            files[f"/{path.relative_to(root)}"] = found
+        target = root / str(path.readlink()).lstrip("/") if path.is_symlink() else path
+        if target.is_file():
+            files[f"/{path.relative_to(root)}"] = target
     own = {path.name for path in java.rglob("*.so")}
     for name in _JAVA_LOADS:
         loaded = _libraries_of(java / name, root)
@@ -120,13 +120,13 @@ def _libraries_of(program: Path, root: Path) -> dict[str, Path]:
     # Without the loader's cache, which is of the machine's own libraries.
     command = (*tools.loader(root), "--inhibit-cache", "--list", str(program))
     listing = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.findall(r"(\S+) => (/\S+) ", listing.stdout)
-    if listing.returncode != 0 or not all(Path(path).is_relative_to(root) for _, path in found):
+    libraries = re.findall(r"(\S+) => (/\S+) ", listing.stdout)
+    if listing.returncode != 0 or not all(Path(path).is_relative_to(root) for _, path in libraries):
         raise RuntimeError(
             f"the packages lack a library of {program.name}:\n{listing.stdout}{listing.stderr}"
         )
     # A program names its loader by path, and its libraries by name.
-    return {name if "/" in name else f"/lib/{name}": Path(path) for name, path in found}
+    return {name if "/" in name else f"/lib/{name}": Path(path) for name, path in libraries}
 
 
 def _layer(
@@ -192,13 +192,13 @@ def _write_archive(path: Path, images: dict[str, tuple[bytes, dict[str, object]]
         }
         digest, size = blob(json.dumps(manifest).encode())
         # A reference with a digest is known only by the name that contains it.
-        for known_as in (name, _pinned(name, digest)):
+        for reference in (name, _pinned(name, digest)):
             manifests.append(
                 {
                     "mediaType": "application/vnd.oci.image.manifest.v1+json",
                     "digest": digest,
                     "size": size,
-                    "annotations": {"io.containerd.image.name": known_as},
+                    "annotations": {"io.containerd.image.name": reference},
                 }
             )
     index = {"schemaVersion": 2, "manifests": manifests}

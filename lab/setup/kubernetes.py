@@ -16,12 +16,12 @@ COREDNS = MODULE.with_name("coredns")
 
 def version() -> str:
     """The locked version of Kubernetes, such as `1.36.3`."""
-    found = re.search(
+    match = re.search(
         r"^(?:require)?\s*k8s\.io/kubernetes v(\S+)", (MODULE / "go.mod").read_text("utf-8"), re.M
     )
-    if found is None:
+    if match is None:
         raise LabError("lab/kubernetes/go.mod names no k8s.io/kubernetes: restore the file.")
-    return found[1]
+    return match[1]
 
 
 def binaries() -> Path:

@@ -109,7 +109,7 @@ def _crates() -> Path:
 
 
 def _jars() -> Path:
-    wanted = {name: checksum for checksum, name in map(str.split, _JARS.read_text().splitlines())}
+    jars = {name: checksum for checksum, name in map(str.split, _JARS.read_text().splitlines())}
 
     def build(directory: Path) -> None:
         if shutil.which("mvn") is None:
@@ -124,7 +124,7 @@ def _jars() -> Path:
             problem="Cassandra's jars cannot be downloaded",
             remedy="check the network (Maven's repository)",
         )
-        for name, checksum in wanted.items():
+        for name, checksum in jars.items():
             jar = everything / name
             if not jar.exists() or hashlib.sha256(jar.read_bytes()).hexdigest() != checksum:
                 raise LabError(f"Maven's {name} is not the one that image/jars.txt names.")

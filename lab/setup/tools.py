@@ -65,15 +65,15 @@ def unpacked(more: Sequence[str] = ()) -> Path:
 def program(root: Path, name: str) -> Path:
     """A program below the root of the unpacked packages."""
     for directory in ("usr/bin", "bin", "usr/sbin", "sbin"):
-        if (found := root / directory / name).exists():
-            return found
+        if (path := root / directory / name).exists():
+            return path
     raise RuntimeError(f"{PROGRAMS[name]}, as image/programs.txt has it, holds no {name}")
 
 
 def loader(root: Path) -> tuple[str, ...]:
     """The beginning of the command line of a program below the root, outside of pods."""
-    found = sorted(path for lib in ("lib*", "usr/lib*") for path in root.glob(f"{lib}/ld-linux*"))
-    return str(found[0]), "--library-path", debian.library_path(root)
+    loaders = sorted(path for lib in ("lib*", "usr/lib*") for path in root.glob(f"{lib}/ld-linux*"))
+    return str(loaders[0]), "--library-path", debian.library_path(root)
 
 
 def command(name: str) -> tuple[str, ...]:
@@ -132,16 +132,16 @@ def _apt_options(index: Path) -> list[str]:
 
 def _sources() -> list[str]:
     """Lines of sources.list for the release, from the mirrors of the machine's own release."""
-    found = _of_release(_targets())
-    if not found:
+    sources = _of_release(_targets())
+    if not sources:
         debian.update_index()
-        found = _of_release(_targets())
-    if not found:
+        sources = _of_release(_targets())
+    if not sources:
         raise LabError(
             f"The pods' tools come from Debian {RELEASE}, and apt has no mirror of Debian: add one "
             "to its sources, then run the command again."
         )
-    return found
+    return sources
 
 
 def _targets() -> list[str]:

@@ -115,23 +115,23 @@ def _scale(part: Any, factor: float) -> None:
 
 
 def _pings(recorded: str, started_at: float, chance: random.Random, factor: float) -> str:
-    stamps = [float(found) for found in re.findall(r"^\[(\d+\.\d+)\]", recorded, re.M)]
+    stamps = [float(match) for match in re.findall(r"^\[(\d+\.\d+)\]", recorded, re.M)]
     shift = started_at - stamps[0]
     level = chance.gauss(factor, _DEVIATION)
     times: list[float] = []
 
-    def moved(found: re.Match[str]) -> str:
-        return f"[{float(found[1]) + shift:.6f}]"
+    def moved(match: re.Match[str]) -> str:
+        return f"[{float(match[1]) + shift:.6f}]"
 
-    def varied(found: re.Match[str]) -> str:
-        times.append(float(found[1]) * level * abs(chance.gauss(1, _DEVIATION)))
+    def varied(match: re.Match[str]) -> str:
+        times.append(float(match[1]) * level * abs(chance.gauss(1, _DEVIATION)))
         return f"time={times[-1]:.3f} ms"
 
     text = re.sub(r"^\[(\d+\.\d+)\]", moved, recorded, flags=re.M)
     text = re.sub(r"time=(\d+\.\d+) ms", varied, text)
     summary = (min(times), statistics.fmean(times), max(times), statistics.pstdev(times))
-    told = "/".join(f"{each:.3f}" for each in summary)
-    return re.sub(r"= [\d./]+ ms", f"= {told} ms", text)
+    figures = "/".join(f"{figure:.3f}" for figure in summary)
+    return re.sub(r"= [\d./]+ ms", f"= {figures} ms", text)
 
 
 class Pods:
@@ -166,8 +166,8 @@ class Pods:
         with self._lock:  # one request reads what all who wait here ask for
             if (namespace, name) not in self._ended:
                 self._read_ended(namespace)
-            found = self._ended.get((namespace, name))
-        return found or self._get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+            ended = self._ended.get((namespace, name))
+        return ended or self._get(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
     def in_group(self, node: str) -> bool:
         """Whether a node is in a placement group, as its label says."""
@@ -194,11 +194,11 @@ class Pods:
     def _get(self, path: str, *, accept: str = "application/json", **query: str) -> Json:
         # From the API server's cache, which has all of a pod that has ended.
         fields, headers = {"resourceVersion": "0", **query}, {"Accept": accept}
-        answer = self._api.request("GET", self._server + path, fields=fields, headers=headers)
-        if answer.status != 200:
-            raise LookupError(f"{path}: {answer.status}")
-        found: Json = answer.json()
-        return found
+        response = self._api.request("GET", self._server + path, fields=fields, headers=headers)
+        if response.status != 200:
+            raise LookupError(f"{path}: {response.status}")
+        document: Json = response.json()
+        return document
 
 
 def _file(content: bytes) -> str:
@@ -246,10 +246,10 @@ def handler(read: Callable[[str, str, str], str]) -> type[BaseHTTPRequestHandler
         wbufsize = -1  # head and body leave together, as in lab/aws/server.py
 
         def do_GET(self) -> None:
-            asked = urlsplit(self.path)
-            match asked.path.strip("/").split("/"):
+            url = urlsplit(self.path)
+            match url.path.strip("/").split("/"):
                 case ["containerLogs", namespace, pod, container]:
-                    self._answer(*self._log(namespace, pod, container), asked.query)
+                    self._answer(*self._log(namespace, pod, container), url.query)
                 case _:
                     self._answer(404, b"no such path", "")
 

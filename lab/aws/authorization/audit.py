@@ -140,7 +140,7 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
     """
     stacks = cloudformation.describe_stacks()["Stacks"]
     statements = _statements_by_role(iam)
-    found: dict[str, list[dict[str, Any]]] = {}
+    policies: dict[str, list[dict[str, Any]]] = {}
 
     def walk(stack_id: str, path: str) -> None:
         resources = cloudformation.list_stack_resources(StackName=stack_id)
@@ -152,12 +152,12 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
             if resource["ResourceType"] == "AWS::CloudFormation::Stack":
                 walk(physical_id, f"{logical_id}/")
             elif resource["ResourceType"] == "AWS::IAM::Role":
-                found[logical_id] = statements[physical_id]
+                policies[logical_id] = statements[physical_id]
 
     for stack in stacks:
         if not stack.get("ParentId"):
             walk(stack["StackId"], "")
-    return found
+    return policies
 
 
 def table_of(status: Mapping[str, Any], record: Path) -> list[tuple[str, str, str, str]]:
@@ -187,15 +187,15 @@ def _statements_by_role(iam: Any) -> dict[str, list[dict[str, Any]]]:
         for version in policy["PolicyVersionList"]
         if version["IsDefaultVersion"]
     }
-    found = {}
+    by_role = {}
     for role in account["RoleDetailList"]:
         documents = [policy["PolicyDocument"] for policy in role["RolePolicyList"]]
         attached = [policy["PolicyArn"] for policy in role["AttachedManagedPolicies"]]
         documents += [managed[arn] for arn in attached if arn in managed]
-        found[role["RoleName"]] = [
+        by_role[role["RoleName"]] = [
             item for document in documents for item in as_list(document["Statement"])
         ]
-    return found
+    return by_role
 
 
 def rows(policies: DeployedPolicies, calls: Iterable[Call]) -> list[tuple[str, str, str, str]]:

@@ -88,10 +88,10 @@ class Authorizer:
     def session(self, access_key_id: str) -> tuple[str, str] | None:
         """Role ARN and session ARN of an access key; None for users and unknown keys."""
         if access_key_id not in self._roles_of_keys:
-            found = sts().get_assumed_role_from_access_key(access_key_id)
-            if found is None and not access_key_id.startswith("AKIA"):
+            role = sts().get_assumed_role_from_access_key(access_key_id)
+            if role is None and not access_key_id.startswith("AKIA"):
                 return None  # not cached: a session may get this key later
-            self._roles_of_keys[access_key_id] = (found.role_arn, found.arn) if found else None
+            self._roles_of_keys[access_key_id] = (role.role_arn, role.arn) if role else None
         return self._roles_of_keys[access_key_id]
 
     # -- checks
@@ -127,14 +127,14 @@ class Authorizer:
 
     def _policies_of(self, role_arn: str) -> Policies:
         name = role_arn.rsplit("/", 1)[-1]
-        known = self._policies
-        if name not in known:
+        cached = self._policies
+        if name not in cached:
             try:
                 role = iam().get_role(name)
             except NotFoundException:
                 return Policies(())
-            known[name] = policies_of(role)
-        return known[name]
+            cached[name] = policies_of(role)
+        return cached[name]
 
     def _note(self, role_arn: str, action: str, resource: str, allowed: bool) -> None:
         name = role_arn.rsplit("/", 1)[-1]
@@ -152,13 +152,13 @@ class Authorizer:
 
     def _logical_id(self, role_name: str) -> str:
         """The role's place in its root stack, such as Benchmark/PlanRole; else its name."""
-        known = self._logical_ids
-        if role_name not in known:
+        cached = self._logical_ids
+        if role_name not in cached:
             path = self._path_of_role(role_name)
             if path is None:
                 return role_name
-            known[role_name] = path
-        return known[role_name]
+            cached[role_name] = path
+        return cached[role_name]
 
     # -- requests
 
@@ -273,13 +273,13 @@ def authorizing(authorizer: Authorizer) -> Callable[[BaseResponse], Any]:
 
     def call_action(self: BaseResponse) -> Any:
         refusal = authorizer.authorize(self)
-        answer = _moto_call_action(self) if refusal is None else _refused(self, refusal)
+        response = _moto_call_action(self) if refusal is None else _refused(self, refusal)
         session = authorizer.session(self.access_key)
         if session is not None:
-            cloud_trail.note(self, *session, answer)
+            cloud_trail.note(self, *session, response)
         if self.service_name == "iam" and not str(self._get_action()).startswith(_READING_IAM):
             authorizer.forget_policies()
-        return answer
+        return response
 
     return call_action
 

@@ -68,7 +68,7 @@ def context_of(request: Request) -> dict[str, list[str]]:
         # moto refuses a request that it cannot read, or whose table does not exist, by itself.
         with contextlib.suppress(HTTPException):
             context |= _of_items(request.parameters)
-    # EKS tells which access policy is associated or taken away.
+    # EKS reports which access policy is associated or taken away.
     if request.service == "eks" and request.parameters.get("policyArn"):
         context["eks:policyarn"] = [str(request.parameters["policyArn"])]
     return context
@@ -98,11 +98,11 @@ def _of_items(parameters: Parameters) -> dict[str, list[str]]:
 
 def _of_tables(parameters: Parameters) -> Iterator[tuple[str, Parameters]]:
     """The parts of a request to DynamoDB that have an item, a key or a condition on one."""
-    for table, asked in parameters.get("RequestItems", {}).items():
-        if "Keys" in asked:  # BatchGetItem
-            parts = [{"Key": key} for key in asked["Keys"]]
+    for table, request in parameters.get("RequestItems", {}).items():
+        if "Keys" in request:  # BatchGetItem
+            parts = [{"Key": key} for key in request["Keys"]]
         else:  # BatchWriteItem
-            parts = [part for write in asked for part in write.values()]
+            parts = [part for write in request for part in write.values()]
         yield from ((table, part) for part in parts)
     if not parameters.keys().isdisjoint(("Item", "Key", "KeyConditionExpression")):
         yield parameters["TableName"], parameters

@@ -53,7 +53,7 @@ class Archives:
         self._held: dict[str, int] = {}
         self._lock = threading.Lock()
         self._unzip_locks: dict[str, threading.Lock] = {}
-        self._known: dict[str, tuple[int, str, str]] = {}
+        self._cache: dict[str, tuple[int, str, str]] = {}
         (directory / "code").mkdir(parents=True, exist_ok=True)
         self.runtime_client = directory / "lambda-runtime-client"
         self._link_runtime_client()
@@ -64,11 +64,11 @@ class Archives:
         The functions of a stack share two large archives, so each content is read once. The
         content of one that is kept already is empty.
         """
-        known = self._known.get(key.etag)
-        if known is not None and (self._directory / "code" / f"{known[2]}.zip").exists():
-            return (b"", *known)
+        cached = self._cache.get(key.etag)
+        if cached is not None and (self._directory / "code" / f"{cached[2]}.zip").exists():
+            return (b"", *cached)
         content, size, sha_256, digest = _s3_content(key)
-        self._known[key.etag] = (size, sha_256, digest)
+        self._cache[key.etag] = (size, sha_256, digest)
         return content, size, sha_256, digest
 
     def keep(self, function: LambdaFunction) -> None:
@@ -124,8 +124,10 @@ class Archives:
 
     def _remove_unused(self) -> None:
         """Remove the content that was not used for longest and that no lab uses."""
-        found = [path for path in self._unpacked.iterdir() if path.is_dir() and not path.suffix]
-        for old in sorted(found, key=lambda path: path.stat().st_mtime)[:-_MOST_UNPACKED]:
+        directories = [
+            path for path in self._unpacked.iterdir() if path.is_dir() and not path.suffix
+        ]
+        for old in sorted(directories, key=lambda path: path.stat().st_mtime)[:-_MOST_UNPACKED]:
             # Whoever uses or removes it now holds it.
             with contextlib.suppress(BlockingIOError, FileNotFoundError), _locked(old, wait=False):
                 held = os.open(old, os.O_RDONLY)

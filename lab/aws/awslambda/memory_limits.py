@@ -122,11 +122,11 @@ def peak_resident_bytes(pid: int) -> int:
 def processor_seconds(pid: int) -> float:
     """What a process has used of the processor so far; 0 when it has ended."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        status = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return 0.0
     # The name before may have spaces (proc(5), /proc/pid/stat, fields 14 and 15).
-    user, system = told.rpartition(")")[2].split()[11:13]
+    user, system = status.rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 

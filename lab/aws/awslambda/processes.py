@@ -1,4 +1,4 @@
-"""How a worker's process starts: forked from a zygote that has the packages, or anew."""
+"""How a worker's process starts: forked from a zygote that has the packages, or new."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RuntimeProcess(Protocol):
 
 
 class StartedProcess:
-    """A process that was started anew."""
+    """A new process, without a zygote."""
 
     def __init__(self, handler: str, code: Path, environment: Mapping[str, str]) -> None:
         output, into = os.pipe()
@@ -103,7 +103,7 @@ class StartedProcess:
 
 
 class ForkedProcess:
-    """A process that a zygote forked. The zygote is its parent, and tells how it ended."""
+    """A process that a zygote forked. The zygote is its parent, and reports how it ended."""
 
     def __init__(self, pid: int, output: int, status: socket.socket) -> None:
         self.pid, self.output = pid, output
@@ -123,12 +123,12 @@ class ForkedProcess:
             return False
         with self._lock:
             if self.returncode is None:
-                told = os.read(self._descriptor, zygote.MESSAGE_BYTES)
-                if not told:
+                message = os.read(self._descriptor, zygote.MESSAGE_BYTES)
+                if not message:
                     # The zygote was killed, and nobody will know how its workers end.
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(self.pid, signal.SIGKILL)
-                self.returncode = int(told) if told else -signal.SIGKILL
+                self.returncode = int(message) if message else -signal.SIGKILL
         return True
 
 
@@ -177,16 +177,16 @@ class Processes:
         # Beside those of its workers, so that they go with the lab.
         shared["TMPDIR"] = str(Path(environment["TMPDIR"]).parent)
         with self._lock:
-            found = self._zygotes.pop(key, None) or _Zygote(code, shared)
+            process = self._zygotes.pop(key, None) or _Zygote(code, shared)
             # The one that was used last comes last.
-            self._zygotes[key] = found
+            self._zygotes[key] = process
             for surplus in list(self._zygotes)[:-_MOST_ZYGOTES]:
                 self._zygotes.pop(surplus).close()
-            return found
+            return process
 
     def _discard(self, unusable: _Zygote) -> None:
         with self._lock:
-            for key in [key for key, kept in self._zygotes.items() if kept is unusable]:
+            for key in [key for key, process in self._zygotes.items() if process is unusable]:
                 del self._zygotes[key]
         unusable.kill()
 
@@ -224,19 +224,19 @@ class _Zygote:
                 os.close(into)
                 theirs.close()
             status.settimeout(_ANSWER_SECONDS)
-            answer = status.recv(zygote.MESSAGE_BYTES)
-            if not answer:
+            reply = status.recv(zygote.MESSAGE_BYTES)
+            if not reply:
                 raise ConnectionResetError("it has ended")
         except BaseException:
             os.close(output)
             status.close()
             raise
-        if answer == zygote.REFUSED:
+        if reply == zygote.REFUSED:
             os.close(output)
             status.close()
             return None
         status.setblocking(True)
-        return ForkedProcess(int(answer), output, status)
+        return ForkedProcess(int(reply), output, status)
 
     def close(self) -> None:
         """Ask for no more workers: the zygote ends as soon as those that it has have ended."""

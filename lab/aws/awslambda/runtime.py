@@ -140,9 +140,9 @@ class LambdaRuntime:
         invocation = EventInvocation()
         attempts: tuple[float, ...] = _EVENT_RETRY_SECONDS
         for config in function.event_invoke_config:
-            wanted = config.config.get("MaximumRetryAttempts")
-            if wanted is not None:
-                attempts = attempts[: int(wanted)]
+            retries = config.config.get("MaximumRetryAttempts")
+            if retries is not None:
+                attempts = attempts[: int(retries)]
 
         def work() -> None:
             for pause in (0.0, *attempts):
@@ -300,7 +300,7 @@ class LambdaRuntime:
         try:
             self._function(name)
         except UnknownFunctionException:
-            return  # it was deleted, and its role may be gone with it
+            return  # it was deleted, and its role may be deleted too
         try:
             self._authorizer.require(role, log_needs(group, stream), {})
         except AccessDenied as denied:

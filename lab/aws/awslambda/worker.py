@@ -196,7 +196,7 @@ class Worker:
         self.idle_since = time.monotonic()
         with self._log_lock:
             log = "\n".join(self._tail) + "\n"
-        # A process that was killed tells nothing.
+        # A process that was killed reports nothing.
         return Outcome(invocation.request_id, payload, failed, log, duration, max(used, 0), peak)
 
     # -- the Runtime API's side
@@ -285,7 +285,7 @@ class Worker:
             self._kill()
 
     def join(self, seconds: float) -> None:
-        """Wait until the process has ended and what belonged to it is gone."""
+        """Wait until the process has ended and what belonged to it is removed."""
         self._process.ended(seconds)
         self._limiter.remove(self._group)
         shutil.rmtree(self._temporary, ignore_errors=True)

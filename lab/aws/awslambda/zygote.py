@@ -1,14 +1,14 @@
 """A process that has imported the packages of one archive, and forks into workers.
 
-Importing them anew took most of the processor time of a cold start. The zygote imports the large
-packages when it starts. Before it forks a handler's first worker, it imports what the handler's
-file imports from other packages. The handler's own package is left to the worker.
+Importing them each time took most of the processor time of a cold start. The zygote imports the
+large packages when it starts. Before it forks a handler's first worker, it imports what the
+handler's file imports from other packages. The handler's own package is left to the worker.
 
 This program runs outside the lab's own packages, with the paths of a worker. It reads requests from
 the socket whose descriptor is its argument, and ends when the other end of the socket is closed and
 its workers have ended.
 
-A worker differs from a process that was started anew in this:
+A worker differs from a new process in this:
 
 - Workers of one archive share Python's hash seed, and what the imported modules made.
 - They share the memory of the packages. The resident size counts it in each worker, as if it had
@@ -35,8 +35,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-# What a zygote imports at first if the archive has it. numpy is not here: unless it is told not to,
-# its linear algebra starts threads, and a process with threads cannot be forked safely.
+# What a zygote imports at first if the archive has it. numpy is not here: by default its
+# linear algebra starts threads, and a process with threads cannot be forked safely.
 PACKAGES = (
     "boto3",
     "kubernetes.client",
@@ -45,7 +45,7 @@ PACKAGES = (
     "aws_lambda_powertools.metrics",
     "aws_lambda_powertools.utilities.typing",
 )
-#: The answer to a request whose function needs a process that is started anew.
+#: The answer to a request whose function needs a new process.
 REFUSED = b"refused"
 MESSAGE_BYTES = 65536
 INIT_SECONDS = 10
@@ -119,13 +119,13 @@ def _imports_of(handler: str) -> list[str]:
         statements = ast.parse(Path(own, *rest).with_suffix(".py").read_bytes()).body
     except (OSError, ValueError, SyntaxError):
         return []  # its worker fails, with an error that says why
-    found: list[str] = []
-    for each in statements:
-        if isinstance(each, ast.Import):
-            found += [alias.name for alias in each.names]
-        elif isinstance(each, ast.ImportFrom) and each.level == 0 and each.module:
-            found.append(each.module)
-    return [name for name in found if name.partition(".")[0] != own]
+    modules: list[str] = []
+    for node in statements:
+        if isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            modules.append(node.module)
+    return [name for name in modules if name.partition(".")[0] != own]
 
 
 def _number_of(what: str) -> int:
@@ -139,18 +139,18 @@ def freeze() -> None:
     gc.freeze()
 
 
-def accepts(wanted: Mapping[str, str], own: Mapping[str, str], read: set[str]) -> bool:
-    """Would the packages have been the same with the `wanted` environment?
+def accepts(requested: Mapping[str, str], own: Mapping[str, str], read: set[str]) -> bool:
+    """Would the packages have been the same with the `requested` environment?
 
     `own` is the environment in which they were imported, `read` the names that they read.
     """
-    at_start = {name for name in {*wanted, *own} if name.startswith(_READ_AT_START)}
+    at_start = {name for name in {*requested, *own} if name.startswith(_READ_AT_START)}
     return _EVERYTHING not in read and all(
-        wanted.get(name) == own.get(name) for name in read | at_start
+        requested.get(name) == own.get(name) for name in read | at_start
     )
 
 
-def given_environment() -> dict[str, str]:
+def initial_environment() -> dict[str, str]:
     """The environment that this process was given; Python may have added LC_CTYPE (PEP 538)."""
     entries = Path("/proc/self/environ").read_bytes().rstrip(b"\0").split(b"\0")
     pairs = (os.fsdecode(entry).partition("=") for entry in entries if entry)
@@ -160,16 +160,16 @@ def given_environment() -> dict[str, str]:
 def serve(
     control: socket.socket, own: Mapping[str, str], read: set[str]
 ) -> tuple[Request, int, int] | None:
-    """Fork a worker for each request and tell how each ended; see `accepts` for `own` and `read`.
+    """Fork a worker for each request and report how each ended; see `accepts` for `own` and `read`.
 
     Returns None in the zygote, when nobody can ask any more, and in each worker its request, the
-    descriptor for its output, and the socket on which it tells its process id.
+    descriptor for its output, and the socket on which it sends its process id.
     """
     workers: dict[int, tuple[int, int]] = {}
-    asked = True
+    accepting = True
     events = select.poll()
     events.register(control, select.POLLIN)
-    while asked or workers:
+    while accepting or workers:
         for descriptor, _ in events.poll():
             if descriptor != control.fileno():
                 events.unregister(descriptor)
@@ -182,7 +182,7 @@ def serve(
             message, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 2)
             if not message:
                 events.unregister(control)
-                asked = False
+                accepting = False
                 continue
             request: Request = json.loads(message)
             output, status = descriptors
@@ -228,7 +228,7 @@ def main() -> None:
     # As in a worker, where `-m` puts the working directory first; here it is this file's.
     sys.path[0] = str(Path.cwd())
     control = socket.socket(fileno=int(sys.argv[1]))
-    own = given_environment()
+    own = initial_environment()
     added = {name: value for name, value in os.environ.items() if name not in own}
     read = import_packages()
     freeze()

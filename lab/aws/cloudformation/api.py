@@ -36,10 +36,10 @@ class CloudFormationResponse(BaseResponse):
     def call_action(self) -> TYPE_RESPONSE:
         """Answer a request that is repeated with its token as the first time, and do nothing."""
         token = self._get_param("ClientRequestToken") or self._get_param("ClientToken")
-        answer = self._stacks.answers.get(token) or super().call_action()
-        if token and answer[0] == 200:
-            self._stacks.answers[token] = answer
-        return answer
+        result = self._stacks.answers.get(token) or super().call_action()
+        if token and result[0] == 200:
+            self._stacks.answers[token] = result
+        return result
 
     # -- stacks
 
@@ -79,12 +79,12 @@ class CloudFormationResponse(BaseResponse):
         return ActionResult({"Stacks": [_describe(stack) for stack in stacks]})
 
     def list_stacks(self) -> ActionResult:
-        wanted = self._get_param("StackStatusFilter", [])
+        statuses = self._get_param("StackStatusFilter", [])
         stacks = self._stacks.all()
         return ActionResult(
             {
                 "StackSummaries": [
-                    _describe(stack) for stack in stacks if not wanted or stack.status in wanted
+                    _describe(stack) for stack in stacks if not statuses or stack.status in statuses
                 ]
             }
         )

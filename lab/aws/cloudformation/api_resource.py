@@ -26,12 +26,12 @@ class Call:
     def __init__(self, operation: str, **parameters: str) -> None:
         self.operation, self._parameters = operation, parameters
 
-    def parameters(self, known: Mapping[str, Any]) -> dict[str, str]:
-        """The parameters for a resource of which `known` has properties, attributes and id."""
+    def parameters(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """The parameters for a resource of which `values` has properties, attributes and id."""
         filled = {}
         for name, template in self._parameters.items():
             try:
-                filled[name] = template.format_map(known)
+                filled[name] = template.format_map(values)
             except KeyError:
                 continue
         return filled
@@ -81,7 +81,7 @@ class ApiResource(ResourceType):
         configure: does what the calls do not do, with the old properties (none of a new resource)
             and the new ones.
         before_delete: takes away what keeps the resource from being deleted.
-        after_delete: waits until the resource is gone.
+        after_delete: waits until the resource is deleted.
     """
 
     type: str
@@ -131,19 +131,19 @@ class ApiResource(ResourceType):
             request |= self.tagging.of(tags)
         response = context.call(self.service, self.creation.operation, request)
         result = response[self.result] if self.result else response
-        known = {**properties, **request, **result}
-        known["id"] = self.id.format_map(known)
-        context.begin(known["id"])
+        values = {**properties, **request, **result}
+        values["id"] = self.id.format_map(values)
+        context.begin(values["id"])
         if self.settle:
-            known |= self.settle(context)
+            values |= self.settle(context)
         attributes = context.state.attributes
         for name, template in self.attributes.items():
-            attributes[name] = template.format_map(known)
+            attributes[name] = template.format_map(values)
         if self.tagging and not self.tagging.at_creation:
             self.tagging.put(context, tags)
         if self.configure:
             self.configure(context, {}, properties)
-        return Created(known["id"], attributes)
+        return Created(values["id"], attributes)
 
     def _request(self, context: ResourceContext, properties: Properties) -> Properties:
         left_out = {"Tags", *self.later}

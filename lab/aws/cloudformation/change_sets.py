@@ -134,7 +134,7 @@ class ChangeSets:
 
     def of(self, stack: Stack) -> list[ChangeSet]:
         """The change sets of a stack, oldest first."""
-        return [found for found in self._by_id.values() if found.stack is stack]
+        return [change_set for change_set in self._by_id.values() if change_set.stack is stack]
 
     def delete(self, change_set: ChangeSet) -> None:
         """Remove a change set and those of nested stacks. Raises ApiError."""
@@ -155,8 +155,8 @@ class ChangeSets:
         active = active_resources(after)
         for name, state in before.resources.items():
             if name not in active:
-                kept = state.deletion_policy.startswith("Retain")
-                change_set.add("Remove", state, PolicyAction="Retain" if kept else "Delete")
+                is_retained = state.deletion_policy.startswith("Retain")
+                change_set.add("Remove", state, PolicyAction="Retain" if is_retained else "Delete")
         same = after.template == before.template and after.parameters == before.parameters
         if failed:
             change_set.reason = str(next(iter(failed.values())))
@@ -195,8 +195,8 @@ class ChangeSets:
         if replacement == "False":
             state.physical_id = old.physical_id
         else:
-            kept = resource.get("UpdateReplacePolicy") == "Retain"
-            more["PolicyAction"] = "ReplaceAndRetain" if kept else "ReplaceAndDelete"
+            is_retained = resource.get("UpdateReplacePolicy") == "Retain"
+            more["PolicyAction"] = "ReplaceAndRetain" if is_retained else "ReplaceAndDelete"
         change_set.add("Modify", old, Replacement=replacement, **more)
 
     def _inner(
@@ -234,8 +234,8 @@ class ChangeSets:
         handler = self._engine.handler(kind)
         if kind == old.type and not handler.replaces(old.properties, new):
             return "False"
-        known = _known(old.properties, new)
-        certain = known != old.properties and handler.replaces(old.properties, known)
+        resolved = _known(old.properties, new)
+        certain = resolved != old.properties and handler.replaces(old.properties, resolved)
         return "True" if kind != old.type or certain else "Conditional"
 
 

@@ -99,24 +99,24 @@ def _string(value: Any) -> str:
     return str(value)
 
 
-def lost(given: Any, kept: Any, path: str = "#") -> list[str]:
+def lost(sent: Any, stored: Any, path: str = "#") -> list[str]:
     """The paths of members that an API was given and did not keep."""
-    if isinstance(given, Mapping):
-        if not isinstance(kept, Mapping):
+    if isinstance(sent, Mapping):
+        if not isinstance(stored, Mapping):
             return [path]
         return [
             where
-            for key, item in given.items()
+            for key, item in sent.items()
             for where in (
-                lost(item, kept[key], f"{path}/{key}") if key in kept else [f"{path}/{key}"]
+                lost(item, stored[key], f"{path}/{key}") if key in stored else [f"{path}/{key}"]
             )
         ]
-    if isinstance(given, list):
-        if not isinstance(kept, list) or len(kept) < len(given):
+    if isinstance(sent, list):
+        if not isinstance(stored, list) or len(stored) < len(sent):
             return [path]
         return [
             where
-            for number, (item, found) in enumerate(zip(given, kept, strict=False))
-            for where in lost(item, found, f"{path}/{number}")
+            for number, (item, copy) in enumerate(zip(sent, stored, strict=False))
+            for where in lost(item, copy, f"{path}/{number}")
         ]
     return []

@@ -52,12 +52,12 @@ def dependencies(stack: Stack) -> dict[str, set[str]]:
 
 def dependents(stack: Stack) -> dict[str, set[str]]:
     """For each resource that exists, the resources that need it, by name."""
-    found: dict[str, set[str]] = {name: set() for name in stack.resources}
+    by_need: dict[str, set[str]] = {name: set() for name in stack.resources}
     for name, needs in dependencies(stack).items():
-        for need in needs & set(found):
-            if name in found:
-                found[need].add(name)
-    return found
+        for need in needs & set(by_need):
+            if name in by_need:
+                by_need[need].add(name)
+    return by_need
 
 
 def refuse_circles(needs: Mapping[str, set[str]]) -> None:

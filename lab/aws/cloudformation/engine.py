@@ -181,11 +181,11 @@ class Engine:
             state.properties = resolver_of(stack).resolve(resource.get("Properties") or {})
             stack.set_resource_status(state, "CREATE_IN_PROGRESS")
             handler.check(state.properties)
-            made = handler.create(context, state.properties)
+            created = handler.create(context, state.properties)
         except Exception as error:
             stack.set_resource_status(state, "CREATE_FAILED", _reason(error))
             raise
-        _apply(state, made)
+        _apply(state, created)
         stack.set_resource_status(state, "CREATE_COMPLETE")
 
     def handler(self, kind: str) -> ResourceType:
@@ -225,8 +225,8 @@ class Engine:
             self.take_back(stack, f"The following resource(s) failed to update: [{names}].")
         else:
             active = active_resources(stack)
-            gone = [name for name in stack.resources if name not in active]
-            update.retired |= {name: stack.resources.pop(name) for name in gone}
+            removed = [name for name in stack.resources if name not in active]
+            update.retired |= {name: stack.resources.pop(name) for name in removed}
             stack.set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
         # A nested stack keeps what it has replaced until all stacks of the root are updated, so
         # that each can go back (https://repost.aws/knowledge-center/cloudformation-stack-cleanup-stuck).
@@ -260,7 +260,7 @@ class Engine:
         update, stack.update = stack.update, None
         if update is None:
             return
-        left_over = update.made if update.is_taken_back else update.retired
+        left_over = update.added if update.is_taken_back else update.retired
         needed_by: dict[str, set[str]] = {name: set() for name in update.needs}
         for name, needs in update.needs.items():
             for need in needs:
@@ -324,7 +324,7 @@ class Engine:
         try:
             self._create_resource(stack, name)
         finally:
-            update.made[name] = stack.resources[name]
+            update.added[name] = stack.resources[name]
 
     def _update_in_place(
         self, stack: Stack, state: ResourceState, new: dict[str, Any], update: Update
@@ -368,17 +368,17 @@ class Engine:
         context = ResourceContext(self._clients, stack, state)
         stack.set_resource_status(state, "UPDATE_IN_PROGRESS")
         try:
-            made = self.handler(state.type).revert(context, new, old)
+            created = self.handler(state.type).revert(context, new, old)
         except Exception as error:
             stack.set_resource_status(state, "UPDATE_FAILED", _reason(error))
             raise
         later = replace(state)
         state.properties = old
-        if made is not None:
-            _apply(state, made)
+        if created is not None:
+            _apply(state, created)
         stack.set_resource_status(state, "UPDATE_COMPLETE")
         if later.physical_id != state.physical_id and stack.update is not None:
-            stack.update.made[state.logical_id] = later
+            stack.update.added[state.logical_id] = later
 
     # -- deleting
 
@@ -494,9 +494,9 @@ def _busy(stack: Stack) -> bool:
     )
 
 
-def _apply(state: ResourceState, made: Created) -> None:
-    state.physical_id = made.physical_id
-    state.attributes = dict(made.attributes)
+def _apply(state: ResourceState, created: Created) -> None:
+    state.physical_id = created.physical_id
+    state.attributes = dict(created.attributes)
 
 
 def _reason(error: BaseException) -> str:

@@ -178,14 +178,14 @@ class Resolver:
 
     def _find_in_map(self, argument: list[Any]) -> Any:
         name, *path = (self.resolve(item) for item in argument[:3])
-        found: Any = self._mappings.get(name)
+        value: Any = self._mappings.get(name)
         for key in path:
-            found = found.get(_text(key)) if isinstance(found, dict) else None
-        if found is None:
+            value = value.get(_text(key)) if isinstance(value, dict) else None
+        if value is None:
             raise TemplateError(
                 f"Template error: Unable to get mapping for {name}::{'::'.join(map(str, path))}"
             )
-        return found
+        return value
 
     def _sub(self, argument: Any) -> str:
         template, variables = argument if isinstance(argument, list) else (argument, {})

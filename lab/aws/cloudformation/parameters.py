@@ -11,32 +11,32 @@ from lab.aws.cloudformation.template import TemplateError
 
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 _VALUE_BYTES = 4096
-#: What a change set has in place of a value that only its execution tells.
+#: What a change set has in place of a value that only its execution yields.
 UNKNOWN = "{{changeSet:KNOWN_AFTER_APPLY}}"
 _RULE_FUNCTIONS = {"Fn::And", "Fn::Contains", "Fn::Equals", "Fn::Not", "Fn::Or"}
 
 
 def resolve_parameters(
     template: Mapping[str, Any],
-    given: Mapping[str, str],
+    values: Mapping[str, str],
 ) -> dict[str, Any]:
     """Values of the template's parameters, checked. Raises TemplateError naming the parameter."""
     declared: Mapping[str, Any] = template.get("Parameters") or {}
-    unknown = sorted(set(given) - set(declared))
+    unknown = sorted(set(values) - set(declared))
     if unknown:
         raise TemplateError(f"Parameters: [{', '.join(unknown)}] do not exist in the template")
     missing = sorted(
-        name for name, spec in declared.items() if name not in given and "Default" not in spec
+        name for name, spec in declared.items() if name not in values and "Default" not in spec
     )
     if missing:
         raise TemplateError(f"Parameters: [{', '.join(missing)}] must have values")
-    for name, value in given.items():
+    for name, value in values.items():
         if len(value.encode()) > _VALUE_BYTES:
             raise TemplateError(
                 f"Parameter '{name}' must contain at most {_VALUE_BYTES} characters"
             )
     return {
-        name: _value(name, spec, given[name] if name in given else spec["Default"])
+        name: _value(name, spec, values[name] if name in values else spec["Default"])
         for name, spec in declared.items()
     }
 
@@ -107,8 +107,8 @@ class Rules:
             for assertion in rule.get("Assertions", []):
                 self._require_known(assertion["Assert"], name)
                 if not resolver.truth(assertion["Assert"]):
-                    said = assertion.get("AssertDescription", assertion["Assert"])
-                    failed.append(f"Rule {name}: {said}")
+                    message = assertion.get("AssertDescription", assertion["Assert"])
+                    failed.append(f"Rule {name}: {message}")
         if failed:
             raise TemplateError("Template validation error: Assertion failed: " + "; ".join(failed))
 
@@ -120,11 +120,11 @@ class Rules:
             return
         (function, argument), *_ = expression.items()
         if function == "Ref":
-            known = argument in self._parameters or str(argument).startswith("AWS::")
+            is_known = argument in self._parameters or str(argument).startswith("AWS::")
         else:
-            known = function in _RULE_FUNCTIONS
+            is_known = function in _RULE_FUNCTIONS
             self._require_known(argument, rule)
-        if not known:
+        if not is_known:
             raise TemplateError(
                 f"Template format error: Rule {rule}: {function} {argument} cannot be used in a"
                 " rule"

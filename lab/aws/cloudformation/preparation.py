@@ -98,17 +98,17 @@ def resolver_of(stack: Stack) -> Resolver:
             raise TemplateError(
                 f"Template error: instance of Fn::GetAtt references undefined resource {name}"
             )
-        found: Any = resource.attributes
-        if attribute_name in found:
-            return found[attribute_name]
+        value: Any = resource.attributes
+        if attribute_name in value:
+            return value[attribute_name]
         for part in attribute_name.split("."):
-            if not isinstance(found, Mapping) or part not in found:
+            if not isinstance(value, Mapping) or part not in value:
                 raise TemplateError(
                     f"Requested attribute {attribute_name} does not exist in schema for"
                     f" {resource.type} ({name})"
                 )
-            found = found[part]
-        return found
+            value = value[part]
+        return value
 
     resolver = Resolver(stack.template, reference=reference, attribute=attribute)
     resolver.conditions = dict(stack.conditions)
@@ -135,7 +135,7 @@ def _check_capabilities(stack: Stack) -> None:
 def _check_resources(stack: Stack) -> None:
     """Refuse templates that refer to missing names, before anything is created."""
     resources = stack.template["Resources"]
-    known = set(resources) | set(stack.parameters)
+    defined = set(resources) | set(stack.parameters)
     for logical_id, resource in resources.items():
         strange = set(resource) - _RESOURCE_ATTRIBUTES
         if strange:
@@ -146,7 +146,7 @@ def _check_resources(stack: Stack) -> None:
         names = referenced_names(resource.get("Properties") or {}, stack.conditions)
         dangling = sorted(
             {name for name in depends_on(resource) if name not in resources}
-            | {name for name in names - known if not name.startswith("AWS::")}
+            | {name for name in names - defined if not name.startswith("AWS::")}
         )
         if dangling:
             raise TemplateError(

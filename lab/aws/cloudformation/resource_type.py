@@ -183,7 +183,7 @@ class ResourceType(ABC):
 
     @abstractmethod
     def delete(self, context: ResourceContext) -> None:
-        """Delete the resource. It is no error when the resource is already gone."""
+        """Delete the resource. It is no error when the resource is missing."""
 
     def retag(self, context: ResourceContext) -> None:
         """Set the stack's current tags on the resource, if the lab can do that."""

@@ -43,13 +43,13 @@ class Update:
 
     `needs` has what each resource needs, before or after the update. `reverts` has the steps that
     take the update back, in their order. `retired` has the old resources that the update replaced
-    or removed, and `made` the new ones; the clean-up deletes the ones or the others.
+    or removed, and `added` the new ones; the clean-up deletes the ones or the others.
     """
 
     needs: dict[str, set[str]]
     reverts: list[Callable[[], None]] = field(default_factory=list)
     retired: dict[str, ResourceState] = field(default_factory=dict)
-    made: dict[str, ResourceState] = field(default_factory=dict)
+    added: dict[str, ResourceState] = field(default_factory=dict)
     is_taken_back: bool = False
 
 
@@ -155,8 +155,8 @@ class Stacks:
     def all(self) -> list[Stack]:
         """Every stack, newest first."""
         with self._lock:
-            found = list(self._stacks.values())
-        return sorted(found, key=lambda stack: stack.created_at, reverse=True)
+            stacks = list(self._stacks.values())
+        return sorted(stacks, key=lambda stack: stack.created_at, reverse=True)
 
     def live(self) -> list[Stack]:
         """Stacks that are not deleted, newest first."""

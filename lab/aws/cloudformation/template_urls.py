@@ -15,12 +15,12 @@ def read_template_url(clients: ClientFactory, url: str) -> str:
     """Read a template from S3. Raises StackError if it cannot be read or is too large."""
     bucket, key = _bucket_and_key(url)
     try:
-        found = clients.get("s3").get_object(Bucket=bucket, Key=key)
+        response = clients.get("s3").get_object(Bucket=bucket, Key=key)
     except ClientError as error:
         raise StackError(
             "ValidationError", f"S3 error: {error.response['Error']['Message']} ({url})"
         ) from error
-    content = found["Body"].read()
+    content = response["Body"].read()
     if len(content) > URL_BYTES:
         raise StackError("ValidationError", f"Template may not exceed {URL_BYTES} bytes in size.")
     return str(content, "utf-8")

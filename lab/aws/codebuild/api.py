@@ -36,15 +36,15 @@ class CodeBuildResponse(BaseResponse):
         return ActionResult({"build": self._service.stop(self._get_param("id"))})
 
     def batch_get_builds(self) -> ActionResult:
-        wanted = [identity.rsplit("/", 1)[-1] for identity in self._get_param("ids")]
+        requested = [identity.rsplit("/", 1)[-1] for identity in self._get_param("ids")]
         builds = self._service.builds
         return ActionResult(
             {
                 "builds": [
                     {**builds[identity], "phases": list(builds[identity]["phases"])}
-                    for identity in wanted
+                    for identity in requested
                     if identity in builds
                 ],
-                "buildsNotFound": [identity for identity in wanted if identity not in builds],
+                "buildsNotFound": [identity for identity in requested if identity not in builds],
             }
         )

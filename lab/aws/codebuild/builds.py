@@ -74,10 +74,10 @@ class CodeBuild:
 
     def project(self, name: str) -> dict[str, Any]:
         """The project of this name or ARN. Raises the API's error."""
-        found = self.projects.get(name.rsplit("/", 1)[-1])
-        if found is None:
+        project = self.projects.get(name.rsplit("/", 1)[-1])
+        if project is None:
             raise ApiError("ResourceNotFoundException", f"Project cannot be found: {name}")
-        return found
+        return project
 
     def put_project(self, parameters: Mapping[str, Any], *, new: bool) -> dict[str, Any]:
         """Create or change a project. Raises the API's error."""
@@ -149,9 +149,9 @@ class CodeBuild:
                     f"Cannot have more than {most:g} builds in queue for the account",
                 )
             self.builds[identity] = build
-        answer = {**build, "phases": []}
+        response = {**build, "phases": []}
         threading.Thread(target=self._run, args=(build,), name="codebuild", daemon=True).start()
-        return answer
+        return response
 
     def stop(self, identity: str) -> dict[str, Any]:
         """Stop a build. Raises the API's error."""

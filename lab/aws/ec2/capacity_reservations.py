@@ -68,29 +68,29 @@ class CapacityReservations:
     """The Region's reservations."""
 
     def __init__(self) -> None:
-        self._found: dict[str, CapacityReservation] = {}
+        self._by_id: dict[str, CapacityReservation] = {}
         self._lock = threading.Lock()
 
     def add(self, reservation: CapacityReservation) -> None:
         """Add a reservation."""
         with self._lock:
-            self._found[reservation.id] = reservation
+            self._by_id[reservation.id] = reservation
 
     def get(self, identity: str) -> CapacityReservation:
         """A reservation by id. Raises EC2ClientError InvalidCapacityReservationId.NotFound."""
         with self._lock:
-            found = self._found.get(identity)
-        if found is None:
+            reservation = self._by_id.get(identity)
+        if reservation is None:
             raise EC2ClientError(
                 "InvalidCapacityReservationId.NotFound",
                 f"The capacity reservation ID '{identity}' does not exist",
             )
-        return found
+        return reservation
 
     def all(self) -> list[CapacityReservation]:
         """Every reservation, including cancelled ones."""
         with self._lock:
-            return list(self._found.values())
+            return list(self._by_id.values())
 
     def active_in_group(self, arn: str) -> bool:
         """Whether a placement group holds an active reservation, and so may not be deleted."""
@@ -131,17 +131,17 @@ def choose(
     target = (specification.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
     if target:
         reservation = RESERVATIONS.get(target)
-        wanted = {
+        pairs = {
             "instance type": (instance_type, reservation.instance_type),
             "Availability Zone": (zone, reservation.zone),
         }
         # A reservation without a placement group takes instances of any group.
         if reservation.placement_group_arn:
-            wanted["placement group"] = (
+            pairs["placement group"] = (
                 str(placement_group_arn),
                 reservation.placement_group_arn,
             )
-        _check_target(reservation, wanted)
+        _check_target(reservation, pairs)
         if _available(backend, reservation) < count:
             raise EC2ClientError(
                 "ReservationCapacityExceeded",
@@ -160,18 +160,18 @@ def choose(
     return None
 
 
-def _check_target(reservation: CapacityReservation, wanted: Mapping[str, tuple[str, str]]) -> None:
+def _check_target(reservation: CapacityReservation, pairs: Mapping[str, tuple[str, str]]) -> None:
     if reservation.state != "active":
         raise EC2ClientError(
             "InvalidCapacityReservationState",
             f"The Capacity Reservation {reservation.id} is {reservation.state}, not active.",
         )
-    for name, (asked, reserved) in wanted.items():
-        if asked != reserved:
+    for name, (requested, reserved) in pairs.items():
+        if requested != reserved:
             raise EC2ClientError(
                 "InvalidParameterCombination",
-                f"The {name} {asked} does not match the {name} {reserved} of the targeted Capacity"
-                f" Reservation {reservation.id}.",
+                f"The {name} {requested} does not match the {name} {reserved} of the targeted"
+                f" Capacity Reservation {reservation.id}.",
             )
 
 
@@ -217,8 +217,8 @@ def create(self: EC2Response) -> ActionResult:
 
 def describe(self: EC2Response) -> ActionResult:
     ids = self._get_param("CapacityReservationIds", [])
-    found = [RESERVATIONS.get(identity) for identity in ids] or RESERVATIONS.all()
-    described = [one.describe(_used(self.ec2_backend, one.id)) for one in found]
+    reservations = [RESERVATIONS.get(identity) for identity in ids] or RESERVATIONS.all()
+    described = [one.describe(_used(self.ec2_backend, one.id)) for one in reservations]
     fields = {
         "instance-type": "InstanceType",
         "availability-zone": "AvailabilityZone",

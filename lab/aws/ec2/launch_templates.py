@@ -19,12 +19,12 @@ _moto_find = LaunchTemplate.get_version
 
 def _template(self: EC2Response) -> LaunchTemplate:
     name, backend = self._get_param("LaunchTemplateName"), self.ec2_backend
-    found: LaunchTemplate = (
+    template: LaunchTemplate = (
         backend.get_launch_template_by_name(name)
         if name
         else backend.get_launch_template(self._get_param("LaunchTemplateId"))
     )
-    return found
+    return template
 
 
 def create(self: EC2Response) -> ActionResult:
@@ -41,21 +41,21 @@ def create(self: EC2Response) -> ActionResult:
 def delete(self: EC2Response) -> ActionResult:
     """Delete versions; EC2 does not delete the default one, and never uses a number again."""
     template = _template(self)
-    found = [template.get_version(number) for number in self._get_param("Versions", [])]
-    if any(map(template.is_default, found)):
+    deleted = [template.get_version(number) for number in self._get_param("Versions", [])]
+    if any(map(template.is_default, deleted)):
         raise EC2ClientError(
             "OperationNotPermitted", "The default version of a launch template is not deleted."
         )
-    template.versions[:] = [each for each in template.versions if each not in found]
-    told = [
+    template.versions[:] = [version for version in template.versions if version not in deleted]
+    response = [
         {
             "LaunchTemplateId": template.id,
             "LaunchTemplateName": template.name,
-            "VersionNumber": each.number,
+            "VersionNumber": version.number,
         }
-        for each in found
+        for version in deleted
     ]
-    return ActionResult({"SuccessfullyDeletedLaunchTemplateVersions": told})
+    return ActionResult({"SuccessfullyDeletedLaunchTemplateVersions": response})
 
 
 def number(self: LaunchTemplate, data: dict[str, Any], description: str) -> LaunchTemplateVersion:

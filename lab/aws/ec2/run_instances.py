@@ -17,7 +17,7 @@ from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup, instances_of
 
 # A rack spread group runs at most this many instances per zone.
 _SPREAD_INSTANCES_PER_ZONE = 7
-# DescribeInstanceTypes does not tell the types that a precision-time group takes. EC2 user guide,
+# DescribeInstanceTypes does not list the types that a precision-time group takes. EC2 user guide,
 # "Set the time reference on your EC2 instance to use the local Amazon Time Sync Service" (2026-08).
 # The words with which EC2 refuses others are not documented.
 _PRECISION_TIME = re.compile(
@@ -76,32 +76,32 @@ def run_instances(self: EC2Response) -> ActionResult:
                 instance.placement.partition_number = partition
             instance.capacity_reservation_id = reservation_id
             instance.network_performance_options = {"BandwidthWeighting": weighting}
-            # moto does not tell what EC2 calls this.
+            # moto does not say what EC2 calls this.
             instance.instance_lifecycle = instance.lifecycle
             _note_interfaces(instance, interfaces)
     return result
 
 
 def _partitions(
-    self: EC2Response, group: PlacementGroup | None, wanted: Any, count: int
+    self: EC2Response, group: PlacementGroup | None, requested: Any, count: int
 ) -> list[int | None]:
     """The partition of each new instance: the requested one, else the emptiest."""
     if group is None or group.strategy != "partition":
-        if wanted:
+        if requested:
             raise EC2ClientError(
                 "InvalidParameterCombination",
                 "The parameter PartitionNumber needs a partition placement group.",
             )
         return [None] * count
     partition_count = group.partition_count or 1
-    if wanted:
-        if not 1 <= int(wanted) <= partition_count:
+    if requested:
+        if not 1 <= int(requested) <= partition_count:
             raise EC2ClientError(
                 "InvalidParameterValue",
-                f"The partition number {wanted} is invalid: the placement group '{group.name}' has"
-                f" {partition_count} partitions.",
+                f"The partition number {requested} is invalid: the placement group"
+                f" '{group.name}' has {partition_count} partitions.",
             )
-        return [int(wanted)] * count
+        return [int(requested)] * count
     sizes = dict.fromkeys(range(1, partition_count + 1), 0)
     for instance in instances_of(self.ec2_backend, group):
         sizes[instance.placement.partition_number] += 1
@@ -116,19 +116,19 @@ def _partitions(
 def _weighting(self: EC2Response) -> str:
     """The bandwidth weighting; refused for a type without it."""
     options = self._get_param("NetworkPerformanceOptions", {}) or {}
-    wanted = options.get("BandwidthWeighting")
-    if not wanted:
+    weighting = options.get("BandwidthWeighting")
+    if not weighting:
         return "default"
     instance_type = self._get_param("InstanceType", "m1.small")
     described = self.ec2_backend.describe_instance_types([instance_type])[0]
     # The words of EC2's refusal are not documented.
-    if wanted not in described.get("NetworkInfo", {}).get("BandwidthWeightings", []):
+    if weighting not in described.get("NetworkInfo", {}).get("BandwidthWeightings", []):
         raise EC2ClientError(
             "InvalidParameterCombination",
-            f"The bandwidth weighting '{wanted}' is not supported for the instance type"
+            f"The bandwidth weighting '{weighting}' is not supported for the instance type"
             f" '{instance_type}'.",
         )
-    return str(wanted)
+    return str(weighting)
 
 
 def _zone(self: EC2Response, placement: dict[str, Any], interfaces: list[dict[str, Any]]) -> str:
@@ -168,18 +168,18 @@ def _check_interfaces(self: EC2Response, interfaces: list[dict[str, Any]]) -> No
 
 
 def _note_interfaces(instance: Any, interfaces: list[dict[str, Any]]) -> None:
-    asked = {int(one.get("DeviceIndex", 0)): one for one in interfaces}
+    requested = {int(one.get("DeviceIndex", 0)): one for one in interfaces}
     for index, interface in instance.nics.items():
-        # EC2 deletes the network interfaces of a launch with the instance, unless told otherwise.
-        keep = asked.get(index, {}).get("DeleteOnTermination")
+        # By default EC2 deletes the network interfaces of a launch with the instance.
+        keep = requested.get(index, {}).get("DeleteOnTermination")
         interface.delete_on_termination = keep is None or _true(keep)
-        interface.ena_srd_specification = asked.get(index, {}).get("EnaSrdSpecification")
+        interface.ena_srd_specification = requested.get(index, {}).get("EnaSrdSpecification")
         # moto knows only the first address of an interface of RunInstances.
-        interface.private_ip_addresses += asked.get(index, {}).get("PrivateIpAddresses", [])
+        interface.private_ip_addresses += requested.get(index, {}).get("PrivateIpAddresses", [])
 
 
 def attachment(interface: Any) -> Attachment | None:
-    """An interface's attachment with its use of ENA Express, as DescribeInstances tells it."""
+    """An interface's attachment with its use of ENA Express, as DescribeInstances shows it."""
     if not interface.attachment_id:
         return None
     attachment: Any = Attachment(interface)
@@ -207,8 +207,8 @@ def _check_launch(self: EC2Response, group: PlacementGroup) -> None:
             )
     if group.strategy == "spread":
         running = len(instances_of(self.ec2_backend, group))
-        wanted = running + int(self._get_param("MaxCount", "1"))
-        if wanted > _SPREAD_INSTANCES_PER_ZONE:
+        total = running + int(self._get_param("MaxCount", "1"))
+        if total > _SPREAD_INSTANCES_PER_ZONE:
             raise EC2ClientError(
                 "InstanceLimitExceeded",
                 f"Spread placement group '{group.name}' may have at most"

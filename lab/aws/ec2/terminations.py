@@ -14,8 +14,8 @@ def terminating(terminated: Callable[[Sequence[str]], None]) -> Callable[..., An
     """TerminateInstances that calls `terminated` with the ids of the instances of a request."""
 
     def terminate_instances(backend: EC2Backend, instance_ids: list[str]) -> Any:
-        answer = _terminate_instances(backend, instance_ids)
+        result = _terminate_instances(backend, instance_ids)
         terminated(instance_ids)
-        return answer
+        return result
 
     return terminate_instances

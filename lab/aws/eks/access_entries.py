@@ -126,13 +126,13 @@ def _require_access_api(cluster: Cluster) -> None:
 
 def find(cluster: Cluster, principal: str) -> AccessEntry:
     """The access entry of a principal. Raises ResourceNotFoundException."""
-    found = cluster.access_entries.get(principal)
-    if found is None:
+    entry = cluster.access_entries.get(principal)
+    if entry is None:
         raise ApiError(
             "ResourceNotFoundException",
             f"The specified principalArn could not be found: {principal}.",
         )
-    return found
+    return entry
 
 
 def associate_policy(

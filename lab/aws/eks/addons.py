@@ -46,7 +46,7 @@ _one_at_a_time = threading.Lock()
 
 def versions(request: Mapping[str, Any], cluster_versions: Sequence[str]) -> list[dict[str, Any]]:
     """DescribeAddonVersions: the add-ons with their versions, the newest first."""
-    wanted = request.get("addonName")
+    chosen = request.get("addonName")
     kubernetes = [request["kubernetesVersion"]] if request.get("kubernetesVersion") else []
     return [
         {
@@ -72,7 +72,7 @@ def versions(request: Mapping[str, Any], cluster_versions: Sequence[str]) -> lis
             ],
         }
         for name, listed in VERSIONS.items()
-        if wanted in (None, name)
+        if chosen in (None, name)
     ]
 
 
@@ -138,24 +138,24 @@ def update(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
             )
         addon["status"] = "UPDATING"
     change = cluster.addon_updates[name].begin("AddonUpdate", changed | resolution)
-    answer = dict(change)
+    response = dict(change)
 
     def failed(code: str, message: str) -> None:
         change["errors"] = [{"errorCode": code, "errorMessage": message, "resourceIds": []}]
 
-    wanted = addon | changed
-    rollout = _rollout(cluster, wanted, resolution["resolveConflicts"], "UPDATE_FAILED", failed)
+    updated = addon | changed
+    rollout = _rollout(cluster, updated, resolution["resolveConflicts"], "UPDATE_FAILED", failed)
 
     def run() -> None:
         rollout()
-        if wanted["status"] == "ACTIVE":
+        if updated["status"] == "ACTIVE":
             addon.update(changed, modifiedAt=now())
         # The update ends before the add-on does: who sees it ACTIVE can read how it went.
         change["status"] = "Failed" if change["errors"] else "Successful"
-        addon["status"] = wanted["status"]
+        addon["status"] = updated["status"]
 
     in_background(run)
-    return answer
+    return response
 
 
 def delete(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -169,13 +169,13 @@ def delete(cluster: Cluster, name: str) -> dict[str, Any]:
 
 def find(cluster: Cluster, name: str) -> dict[str, Any]:
     """An add-on by name. Raises ResourceNotFoundException."""
-    found = cluster.addons.get(name)
-    if found is None:
+    addon = cluster.addons.get(name)
+    if addon is None:
         raise ApiError(
             "ResourceNotFoundException",
             f"No addon: {name} found in cluster: {cluster.description['name']}",
         )
-    return found
+    return addon
 
 
 def cni_environment(cluster: Cluster) -> dict[str, str]:

@@ -48,7 +48,7 @@ class EksResponse(BaseResponse):
 
     def describe_cluster_versions(self) -> ActionResult:
         # The lab lists the versions of its clusters, without dates of their support.
-        wanted = self._get_param("clusterVersions")
+        chosen = self._get_param("clusterVersions")
         versions = {c.description["version"] for c in self._clusters.all()}
         return ActionResult(
             {
@@ -60,7 +60,7 @@ class EksResponse(BaseResponse):
                         "versionStatus": "STANDARD_SUPPORT",
                     }
                     for version in sorted(versions)
-                    if not wanted or version in wanted
+                    if not chosen or version in chosen
                 ]
             }
         )
@@ -124,9 +124,9 @@ class EksResponse(BaseResponse):
         return ActionResult({"addon": addon})
 
     def describe_addon_versions(self) -> ActionResult:
-        known = sorted({cluster.description["version"] for cluster in self._clusters.all()})
-        found = addons.versions(self._get_params(), known)
-        return ActionResult({"addons": found})
+        releases = sorted({cluster.description["version"] for cluster in self._clusters.all()})
+        versions = addons.versions(self._get_params(), releases)
+        return ActionResult({"addons": versions})
 
     def describe_addon_configuration(self) -> ActionResult:
         return ActionResult(addons.configuration(self._get_params()))

@@ -65,10 +65,10 @@ def subnets_of(clients: ClientFactory, subnet_ids: list[str]) -> list[dict[str, 
     if not subnet_ids:
         raise invalid("Subnets are required")
     try:
-        found = clients.get("ec2").describe_subnets(SubnetIds=subnet_ids)
+        response = clients.get("ec2").describe_subnets(SubnetIds=subnet_ids)
     except ClientError as error:
         raise invalid(error.response["Error"]["Message"]) from error
-    return list(found["Subnets"])
+    return list(response["Subnets"])
 
 
 @dataclass
@@ -136,28 +136,28 @@ class Clusters:
 
     def find(self, name: str) -> Cluster:
         """A cluster by name. Raises ResourceNotFoundException."""
-        found = self._by_name.get(name)
-        if found is None:
+        cluster = self._by_name.get(name)
+        if cluster is None:
             raise ApiError("ResourceNotFoundException", f"No cluster found for name: {name}.")
-        return found
+        return cluster
 
     def node_group(self, cluster_name: str, name: str) -> NodeGroup:
         """A node group of a cluster. Raises ResourceNotFoundException."""
-        found = self.find(cluster_name).node_groups.get(name)
-        if found is None:
+        group = self.find(cluster_name).node_groups.get(name)
+        if group is None:
             raise ApiError("ResourceNotFoundException", f"No node group found for name: {name}.")
-        return found
+        return group
 
     def tags(self, resource_arn: str) -> dict[str, str]:
         """The tags of a cluster or of what belongs to one. Raises NotFoundException."""
         for cluster in self.all():
-            found = [
+            resources = [
                 cluster.description,
                 *(group.description for group in cluster.node_groups.values()),
                 *cluster.addons.values(),
                 *(entry.description for entry in cluster.access_entries.values()),
             ]
-            for one in found:
+            for one in resources:
                 if resource_arn in (
                     one.get(key) for key in ("nodegroupArn", "addonArn", "accessEntryArn", "arn")
                 ):

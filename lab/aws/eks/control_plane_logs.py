@@ -3,7 +3,7 @@
 EKS delivers the last lines some time after the cluster's deletion. A group that was deleted with
 the cluster is then there again, without retention or key
 (https://github.com/terraform-aws-modules/terraform-aws-eks/issues/2446, 2486 and 2763). The lab
-delivers them as soon as the group is gone.
+delivers them as soon as the group is deleted.
 """
 
 from __future__ import annotations

@@ -104,36 +104,36 @@ class ControlPlanes:
     def update_config(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Change endpoints or subnets, logs, how users authenticate, or the kind of support."""
         cluster = self._updatable(request["name"])
-        known = ("resourcesVpcConfig", "logging", "accessConfig", "upgradePolicy")
-        kinds = [key for key in known if request.get(key)]
+        changeable = ("resourcesVpcConfig", "logging", "accessConfig", "upgradePolicy")
+        kinds = [key for key in changeable if request.get(key)]
         if len(kinds) != 1:
             raise invalid("Only one type of update can be allowed.")
         (kind,), description = kinds, cluster.description
-        wanted = request[kind]
+        change = request[kind]
         if kind == "logging":
-            merged = validation.changed_logging(description["logging"], wanted)
-            return self._begin(cluster, "LoggingUpdate", wanted, {"logging": merged})
+            merged = validation.changed_logging(description["logging"], change)
+            return self._begin(cluster, "LoggingUpdate", change, {"logging": merged})
         if kind == "accessConfig":
-            mode = wanted["authenticationMode"]
+            mode = change["authenticationMode"]
             validation.authentication_mode(description["accessConfig"]["authenticationMode"], mode)
             changed = {**description["accessConfig"], "authenticationMode": mode}
-            return self._begin(cluster, "AccessConfigUpdate", wanted, {"accessConfig": changed})
+            return self._begin(cluster, "AccessConfigUpdate", change, {"accessConfig": changed})
         if kind == "upgradePolicy":
-            return self._begin(cluster, "UpgradePolicyUpdate", wanted, {"upgradePolicy": wanted})
+            return self._begin(cluster, "UpgradePolicyUpdate", change, {"upgradePolicy": change})
         network = description["resourcesVpcConfig"]
-        validation.cluster_network(network, wanted)
-        if "subnetIds" in wanted:
-            subnets = subnets_of(self._clients, wanted["subnetIds"])
+        validation.cluster_network(network, change)
+        if "subnetIds" in change:
+            subnets = subnets_of(self._clients, change["subnetIds"])
             validation.cluster_subnets(network["vpcId"], subnets)
-        kind = "VpcConfigUpdate" if "subnetIds" in wanted else "EndpointAccessUpdate"
-        return self._begin(cluster, kind, wanted, {"resourcesVpcConfig": {**network, **wanted}})
+        kind = "VpcConfigUpdate" if "subnetIds" in change else "EndpointAccessUpdate"
+        return self._begin(cluster, kind, change, {"resourcesVpcConfig": {**network, **change}})
 
     def update_version(self, name: str, version: str) -> dict[str, Any]:
         """Give a control plane the next Kubernetes version."""
         cluster = self._updatable(name)
         validation.cluster_version(cluster.description["version"], version)
-        wanted = {"version": version}
-        return self._begin(cluster, "VersionUpdate", wanted, wanted)
+        requested = {"version": version}
+        return self._begin(cluster, "VersionUpdate", requested, requested)
 
     def _updatable(self, name: str) -> Cluster:
         cluster = self._clusters.find(name)
@@ -148,7 +148,7 @@ class ControlPlanes:
         self, cluster: Cluster, kind: str, parameters: Mapping[str, Any], changes: dict[str, Any]
     ) -> dict[str, Any]:
         change = cluster.updates.begin(kind, parameters)
-        answer = dict(change)
+        response = dict(change)
         cluster.description["status"] = "UPDATING"
 
         def run() -> None:
@@ -165,7 +165,7 @@ class ControlPlanes:
             change["status"] = "Failed" if change["errors"] else "Successful"
 
         in_background(run)
-        return answer
+        return response
 
     def delete(self, name: str) -> dict[str, Any]:
         """Stop a control plane that has no node groups left."""

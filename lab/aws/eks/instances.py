@@ -67,8 +67,8 @@ class NetworkFacts:
     @property
     def pod_addresses(self) -> int:
         """How many addresses the CNI has for pods: all but each interface's own."""
-        each = _PREFIX_ADDRESSES if self.has_prefixes else 1
-        return self.most_interfaces * (self.addresses_per_interface - 1) * each
+        addresses = _PREFIX_ADDRESSES if self.has_prefixes else 1
+        return self.most_interfaces * (self.addresses_per_interface - 1) * addresses
 
 
 @dataclass(frozen=True)
@@ -267,9 +267,9 @@ def _ena_express(template: Mapping[str, Any]) -> tuple[bool, bool]:
     """Whether the primary interface's TCP flows, and its UDP flows, use ENA Express."""
     for interface in template.get("NetworkInterfaces") or []:
         if int(interface.get("DeviceIndex", 0)) == 0:
-            asked = interface.get("EnaSrdSpecification") or {}
-            udp = asked.get("EnaSrdUdpSpecification") or {}
-            return bool(asked.get("EnaSrdEnabled")), bool(udp.get("EnaSrdUdpEnabled"))
+            specification = interface.get("EnaSrdSpecification") or {}
+            udp = specification.get("EnaSrdUdpSpecification") or {}
+            return bool(specification.get("EnaSrdEnabled")), bool(udp.get("EnaSrdUdpEnabled"))
     return False, False
 
 
@@ -285,10 +285,10 @@ def _interfaces(
     Pods' addresses are of both in turn. The CNI takes them from any interface: its
     `AssignPodIPv4Address` iterates over a map (pkg/ipamd/datastore/data_store.go).
     """
-    groups, given = template.get("SecurityGroupIds"), template.get("NetworkInterfaces")
+    groups, of_template = template.get("SecurityGroupIds"), template.get("NetworkInterfaces")
     # EKS does not add the cluster's security group to custom ones.
     own = [{"DeviceIndex": 0, "Groups": groups or [cluster_security_group]}]
-    interfaces = [dict(interface) for interface in given or own]
+    interfaces = [dict(interface) for interface in of_template or own]
     first = min(interfaces, key=lambda each: int(each.get("DeviceIndex", 0)))
     first["PrivateIpAddress"] = str(block[1])
     used = [first]
@@ -304,7 +304,7 @@ def _interfaces(
         ]
     for interface in interfaces:
         interface["SubnetId"] = subnet_id
-    both = groups if given else None  # EC2 refuses them together
+    both = groups if of_template else None  # EC2 refuses them together
     return {"NetworkInterfaces": interfaces, **({"SecurityGroupIds": both} if both else {})}
 
 

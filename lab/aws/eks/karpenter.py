@@ -113,7 +113,7 @@ class _Controller:
     # -- nodes that pods ask for
 
     def _provision(self, waiting: Iterable[Json], pools: Mapping[str, Json]) -> None:
-        wanted: dict[str, list[Json]] = {}
+        by_pool: dict[str, list[Json]] = {}
         now = time.monotonic()
         for pod in waiting:
             uid = pod["metadata"]["uid"]
@@ -122,10 +122,10 @@ class _Controller:
             self.nominated[uid] = now
             fitting = [name for name, pool in pools.items() if fits(pod, pool)]
             if fitting:
-                wanted.setdefault(fitting[0], []).append(pod)
+                by_pool.setdefault(fitting[0], []).append(pod)
             else:
                 self._warn(pod, f"no nodepool fits it, of {', '.join(sorted(pools)) or 'none'}")
-        for name, pods in wanted.items():
+        for name, pods in by_pool.items():
             apart = sum(1 for pod in pods if wants_to_be_alone(pod))
             self._launch(name, pools[name], max(1, apart))
             self.nominated |= {pod["metadata"]["uid"]: time.monotonic() for pod in pods}
@@ -217,7 +217,7 @@ class _Controller:
         now, leaving = time.monotonic(), []
         for name, node in self.nodes.items():
             disruption = pools.get(node.pool, {}).get("spec", {}).get("disruption", {})
-            if is_kept(on.get(name, []), disruption.get("consolidationPolicy")):
+            if is_needed(on.get(name, []), disruption.get("consolidationPolicy")):
                 node.idle_since = None
                 continue
             node.idle_since = node.idle_since or now
@@ -299,8 +299,8 @@ def _tolerates(toleration: Json, taint: Json) -> bool:
         return False
     if toleration.get("operator") == "Exists":
         return toleration.get("key") in (None, taint["key"])
-    wanted = (toleration.get("key"), toleration.get("value", ""))
-    return wanted == (taint["key"], taint.get("value", ""))
+    tolerated = (toleration.get("key"), toleration.get("value", ""))
+    return tolerated == (taint["key"], taint.get("value", ""))
 
 
 def wants_to_be_alone(pod: Json) -> bool:
@@ -310,7 +310,7 @@ def wants_to_be_alone(pod: Json) -> bool:
     return any(term["topologyKey"] == "kubernetes.io/hostname" for term in terms)
 
 
-def is_kept(pods: Iterable[Json], policy: str | None) -> bool:
+def is_needed(pods: Iterable[Json], policy: str | None) -> bool:
     """Whether a node stays because of its pods, under a consolidation policy.
 
     A pod with the annotation holds it, also one of a DaemonSet. `WhenEmpty` spares nodes with other

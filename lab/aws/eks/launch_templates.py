@@ -30,27 +30,27 @@ def launch_template(
     clients: ClientFactory, request: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The checked launch template's data and version; both empty without a template."""
-    wanted = request.get("launchTemplate")
-    if not wanted:
+    reference = request.get("launchTemplate")
+    if not reference:
         return {}, {}
-    if wanted.get("id") and wanted.get("name"):
+    if reference.get("id") and reference.get("name"):
         raise invalid("You must specify either launch template id or name, not both.")
     if request.get("diskSize"):
         raise invalid("Disk size must be specified within the launch template.")
     if request.get("remoteAccess"):
         raise invalid("Remote access configuration cannot be specified with a launch template.")
     by = (
-        {"LaunchTemplateId": wanted["id"]}
-        if wanted.get("id")
-        else {"LaunchTemplateName": wanted.get("name")}
+        {"LaunchTemplateId": reference["id"]}
+        if reference.get("id")
+        else {"LaunchTemplateName": reference.get("name")}
     )
     try:
-        found = clients.get("ec2").describe_launch_template_versions(
-            Versions=[wanted.get("version") or "$Default"], **by
+        response = clients.get("ec2").describe_launch_template_versions(
+            Versions=[reference.get("version") or "$Default"], **by
         )
     except ClientError as error:
         raise invalid(error.response["Error"]["Message"]) from error
-    version = found["LaunchTemplateVersions"][0]
+    version = response["LaunchTemplateVersions"][0]
     data = version["LaunchTemplateData"]
     for key, message in _FORBIDDEN_IN_TEMPLATE.items():
         if data.get(key):

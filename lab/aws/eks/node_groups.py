@@ -108,11 +108,11 @@ class NodeGroups:
 
     def _resize(self, cluster: Cluster, group: NodeGroup) -> None:
         """Bring a node group to its desired size."""
-        wanted = group.description["scalingConfig"]["desiredSize"]
-        surplus = group.instances[wanted:]
+        desired = group.description["scalingConfig"]["desiredSize"]
+        surplus = group.instances[desired:]
         if surplus:
             self._remove(cluster, group, surplus)
-        missing = wanted - len(group.instances)
+        missing = desired - len(group.instances)
         if missing > 0:
             self._launch(cluster, group, missing)
 
@@ -236,18 +236,18 @@ class NodeGroups:
     def _replace(self, cluster: Cluster, group: NodeGroup, ended: Set[str]) -> None:
         with group.busy:
             # None are left of what the node group terminated itself.
-            gone = [one for one in group.instances if one.instance_id in ended]
-            if not gone or group.description["status"] == "DELETING":
+            lost = [one for one in group.instances if one.instance_id in ended]
+            if not lost or group.description["status"] == "DELETING":
                 return
             if cluster.control_plane is not None:
-                cluster.control_plane.terminate_nodes([one.name for one in gone])
-            group.instances = [one for one in group.instances if one not in gone]
+                cluster.control_plane.terminate_nodes([one.name for one in lost])
+            group.instances = [one for one in group.instances if one not in lost]
             try:
                 self._resize(cluster, group)
             except _NodeGroupIssue as issue:
                 self._report(group, "DEGRADED", issue.code, str(issue), issue.resources)
             # Only now, so that a new node gets another address and so another name.
-            for one in gone:
+            for one in lost:
                 self._infrastructure.release_block(one.block)
 
     def configure(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,9 +255,9 @@ class NodeGroups:
         cluster, group = self._updatable(request)
         description = group.description
         scaling, labels = request.get("scalingConfig"), request.get("labels") or {}
-        wanted = {**description["scalingConfig"], **(scaling or {})}
-        validation.scaling(wanted)
-        description["scalingConfig"] = wanted
+        sizes = {**description["scalingConfig"], **(scaling or {})}
+        validation.scaling(sizes)
+        description["scalingConfig"] = sizes
         description["updateConfig"] = request.get("updateConfig") or description["updateConfig"]
         description["labels"] = {
             key: value
@@ -274,9 +274,9 @@ class NodeGroups:
         version = request.get("version") or description["version"]
         validation.node_group_version(cluster.description["version"], version)
         release = self._release(request, version, description["amiType"])
-        wanted = request.get("launchTemplate")
-        if wanted:
-            template, found = launch_template(self._clients, request)
+        reference = request.get("launchTemplate")
+        if reference:
+            template, template_version = launch_template(self._clients, request)
             if template.get("InstanceType") and description["instanceTypes"]:
                 raise invalid(
                     "You must continue to not specify an instance type within the launch template"
@@ -287,10 +287,10 @@ class NodeGroups:
             group.template = {**template, "InstanceType": types[0]}
             description["launchTemplate"] = {
                 **description["launchTemplate"],
-                "version": str(found["VersionNumber"]),
+                "version": str(template_version["VersionNumber"]),
             }
         description["version"], description["releaseVersion"] = version, release
-        parameters = {"version": version, "launchTemplate": wanted or {}}
+        parameters = {"version": version, "launchTemplate": reference or {}}
         change = group.updates.begin("VersionUpdate", parameters)
         return self._begin(cluster, group, change, self._roll)
 
@@ -311,7 +311,7 @@ class NodeGroups:
         change: dict[str, Any],
         work: Callable[[Cluster, NodeGroup], None],
     ) -> dict[str, Any]:
-        answer = dict(change)
+        response = dict(change)
         group.description["status"] = "UPDATING"
 
         def run() -> None:
@@ -328,7 +328,7 @@ class NodeGroups:
             change["status"] = "Failed" if issues else "Successful"
 
         in_background(run)
-        return answer
+        return response
 
     def _roll(self, cluster: Cluster, group: NodeGroup) -> None:
         """Replace every node, as many at once as the update's configuration says.
@@ -383,10 +383,10 @@ class NodeGroups:
         self, request: Mapping[str, Any], version: str, ami_type: str | None
     ) -> str | None:
         """The release of EKS's image; None for an image of the launch template."""
-        wanted = request.get("releaseVersion")
+        requested = request.get("releaseVersion")
         if ami_type != "CUSTOM":
-            return self._releases.chosen(version, ami_type or _DEFAULT_AMI_TYPE, wanted)
-        if wanted:
+            return self._releases.chosen(version, ami_type or _DEFAULT_AMI_TYPE, requested)
+        if requested:
             raise invalid(
                 "You cannot specify a release version when the launch template has an image id."
             )

@@ -48,17 +48,17 @@ class Releases:
                 }
             return self._registered[version, ami_type]
 
-    def chosen(self, version: str, ami_type: str, wanted: str | None) -> str:
+    def chosen(self, version: str, ami_type: str, requested: str | None) -> str:
         """The release of a node group. Raises ApiError for one that there is not."""
-        known = list(self.images(version, ami_type))
-        if wanted is None:
-            return known[-1]
-        if wanted not in known:
+        existing = list(self.images(version, ami_type))
+        if requested is None:
+            return existing[-1]
+        if requested not in existing:
             raise invalid(
-                f"Requested Nodegroup release version {wanted} is invalid. Allowed release versions"
-                f" are {', '.join(known)}"
+                f"Requested Nodegroup release version {requested} is invalid. Allowed release"
+                f" versions are {', '.join(existing)}"
             )
-        return wanted
+        return requested
 
     def _register(self, image: _Image) -> str:
         id_: str = self._clients.get("ec2").register_image(
@@ -72,7 +72,7 @@ class Releases:
 
 def _images(version: str, ami_type: str) -> list[_Image]:
     is_arm = "ARM" in ami_type
-    found = []
+    parameters = []
     for date, bottlerocket in _RELEASES.items():
         if ami_type.startswith("BOTTLEROCKET"):
             release, description = bottlerocket, ""
@@ -87,7 +87,7 @@ def _images(version: str, ami_type: str) -> list[_Image]:
                 "EKS-optimized Kubernetes node based on Amazon Linux 2023,"
                 f" (k8s: {kubernetes}, containerd: 2.1.*)"
             )
-        found.append(
+        parameters.append(
             _Image(
                 release,
                 name,
@@ -96,4 +96,4 @@ def _images(version: str, ami_type: str) -> list[_Image]:
                 datetime.datetime.strptime(date, "%Y%m%d").replace(tzinfo=datetime.UTC),
             )
         )
-    return found
+    return parameters

@@ -233,7 +233,7 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _refuse_unknown(mapping: Mapping[str, Any], known: set[str], prefix: str) -> None:
+def _refuse_unknown(mapping: Mapping[str, Any], fields: set[str], prefix: str) -> None:
     for name in mapping:
-        if name not in known:
+        if name not in fields:
             raise NeverJoins(f'nodeadm: strict decoding error: unknown field "{prefix}{name}"')

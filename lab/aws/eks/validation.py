@@ -85,47 +85,49 @@ def cluster_subnets(vpc_id: str, subnets: Sequence[Mapping[str, Any]]) -> None:
         raise invalid("Subnets specified must belong to the same VPC")
 
 
-def cluster_network(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def cluster_network(current: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
     """Check a change of a cluster's endpoints or subnets. Raises ApiError."""
-    if "subnetIds" in wanted and set(wanted) - {"subnetIds", "securityGroupIds"}:
+    if "subnetIds" in requested and set(requested) - {"subnetIds", "securityGroupIds"}:
         raise invalid("Only one type of update can be allowed.")
-    after = {**found, **wanted}
-    if after == found:
-        state = ", ".join(f"{key}: {value}" for key, value in wanted.items())
+    after = {**current, **requested}
+    if after == current:
+        state = ", ".join(f"{key}: {value}" for key, value in requested.items())
         raise invalid(f"Cluster is already at the desired configuration with {state}")
     if not after["endpointPublicAccess"] and not after["endpointPrivateAccess"]:
         raise invalid("Private and public endpoint access cannot both be disabled")
-    _public_cidrs(wanted.get("publicAccessCidrs") or [])
+    _public_cidrs(requested.get("publicAccessCidrs") or [])
 
 
-def authentication_mode(found: str, wanted: str) -> None:
+def authentication_mode(current: str, requested: str) -> None:
     """Check a change of the authentication mode, which goes one way. Raises ApiError.
 
     https://docs.aws.amazon.com/eks/latest/userguide/setting-up-access-entries.html
     """
     order = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
-    if wanted not in order or order.index(wanted) != order.index(found) + 1:
-        raise invalid(f"Unsupported authentication mode update from {found} to {wanted}")
+    if requested not in order or order.index(requested) != order.index(current) + 1:
+        raise invalid(f"Unsupported authentication mode update from {current} to {requested}")
 
 
-def cluster_version(found: str, wanted: str) -> None:
+def cluster_version(current: str, requested: str) -> None:
     """Check a control plane's next version. Raises ApiError.
 
     EKS goes up one minor version at a time. It goes back one within seven days, after all nodes
     (https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html), which CloudFormation
     updates after the control plane. So the lab never goes back.
     """
-    before, after = (int(version.partition(".")[2]) for version in (found, wanted))
+    before, after = (int(version.partition(".")[2]) for version in (current, requested))
     if after != before + 1:
-        raise invalid(f"Unsupported Kubernetes minor version update from {found} to {wanted}")
+        raise invalid(f"Unsupported Kubernetes minor version update from {current} to {requested}")
 
 
-def node_group_version(cluster_version: str, wanted: str) -> None:
+def node_group_version(cluster_version: str, requested: str) -> None:
     """Check that nodes are not newer than their control plane. Raises ApiError."""
-    before, after = (int(version.partition(".")[2]) for version in (cluster_version, wanted))
+    before, after = (int(version.partition(".")[2]) for version in (cluster_version, requested))
     if after > before:
         # The rule is Kubernetes' version skew policy. The words are the lab's.
-        raise invalid(f"Nodegroup version {wanted} is newer than the cluster's {cluster_version}")
+        raise invalid(
+            f"Nodegroup version {requested} is newer than the cluster's {cluster_version}"
+        )
 
 
 def _public_cidrs(cidrs: Sequence[str]) -> None:
@@ -157,10 +159,10 @@ def _encryption_key(arn: str | None, kms: Any) -> None:
         raise invalid("The key in encryptionConfig must be symmetric and enabled")
 
 
-def logging(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
+def logging(requested: Mapping[str, Any] | None) -> dict[str, Any]:
     """Which logs are on and which are off, as DescribeCluster shows it. Raises ApiError."""
     enabled: list[str] = []
-    for setup in (wanted or {}).get("clusterLogging") or []:
+    for setup in (requested or {}).get("clusterLogging") or []:
         for kind in setup.get("types") or []:
             if kind not in _LOG_TYPES:
                 raise invalid(f"Unsupported log type {kind}")
@@ -173,12 +175,14 @@ def logging(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"clusterLogging": [part for part in parts if part["types"]]}
 
 
-def changed_logging(found: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> dict[str, Any]:
+def changed_logging(
+    current: Mapping[str, Any], requested: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """Which logs are on and off after a change. Raises ApiError."""
-    logging(wanted)
-    before = {kind: part["enabled"] for part in found["clusterLogging"] for kind in part["types"]}
+    logging(requested)
+    before = {kind: part["enabled"] for part in current["clusterLogging"] for kind in part["types"]}
     after = dict(before)
-    for setup in (wanted or {}).get("clusterLogging") or []:
+    for setup in (requested or {}).get("clusterLogging") or []:
         after |= dict.fromkeys(setup.get("types") or [], bool(setup.get("enabled")))
     if after == before:
         raise invalid("No changes needed for the logging config provided")
@@ -186,9 +190,9 @@ def changed_logging(found: Mapping[str, Any], wanted: Mapping[str, Any] | None) 
     return logging({"clusterLogging": [{"types": enabled, "enabled": True}]})
 
 
-def scaling(wanted: Mapping[str, int]) -> None:
+def scaling(sizes: Mapping[str, int]) -> None:
     """Check a node group's sizes. Raises ApiError."""
-    least, desired, most = wanted["minSize"], wanted["desiredSize"], wanted["maxSize"]
+    least, desired, most = sizes["minSize"], sizes["desiredSize"], sizes["maxSize"]
     if least < 0:
         raise invalid(f"Minimum capacity {least} can't be negative")
     if most < 1:
@@ -208,7 +212,7 @@ def scaling(wanted: Mapping[str, int]) -> None:
 def instance_types(ec2: Any, types: Sequence[str], ami_type: str) -> None:
     """Check that the types exist and run the image. Raises ApiError."""
     try:
-        found = ec2.describe_instance_types(InstanceTypes=list(types))["InstanceTypes"]
+        described = ec2.describe_instance_types(InstanceTypes=list(types))["InstanceTypes"]
     except ClientError as error:
         raise invalid(
             f"The following supplied instance types do not exist: [{', '.join(types)}]"
@@ -216,7 +220,7 @@ def instance_types(ec2: Any, types: Sequence[str], ami_type: str) -> None:
     if ami_type == "CUSTOM":
         return
     architecture = "arm64" if "ARM_64" in ami_type else "x86_64"
-    for one in found:
+    for one in described:
         if architecture not in one["ProcessorInfo"]["SupportedArchitectures"]:
             raise invalid(
                 f"[{one['InstanceType']}] is not a valid instance type for requested amiType"

@@ -125,7 +125,7 @@ def _filled(text: str, context: Context) -> str:
     if "${" not in text:
         return text
     return _VARIABLE.sub(
-        lambda found: (context.get(found[1].lower()) or ["\0unknown\0"])[0],
+        lambda variable: (context.get(variable[1].lower()) or ["\0unknown\0"])[0],
         text,
     )
 
@@ -133,28 +133,28 @@ def _filled(text: str, context: Context) -> str:
 def holds(condition: Mapping[str, Mapping[str, Any]], context: Context) -> bool:
     """Whether every operator of a condition holds. Raises UnknownOperator."""
     return all(
-        _operator_holds(operator, key.lower(), [_word(v) for v in as_list(wanted)], context)
+        _operator_holds(operator, key.lower(), [_word(v) for v in as_list(expected)], context)
         for operator, keys in condition.items()
-        for key, wanted in keys.items()
+        for key, expected in keys.items()
     )
 
 
-def _operator_holds(operator: str, key: str, wanted: list[str], context: Context) -> bool:
-    known = context.get(key)
+def _operator_holds(operator: str, key: str, expected: list[str], context: Context) -> bool:
+    values = context.get(key)
     quantifier, _, name = operator.rpartition(":")
     if name == "Null":
-        return (known is None) == (wanted[0] == "true")
+        return (values is None) == (expected[0] == "true")
     optional = name.endswith("IfExists")
     name = name.removesuffix("IfExists")
     negated = "Not" in name
     compare = _COMPARISONS.get(name.replace("Not", ""))
     if compare is None:
         raise UnknownOperator(f"condition operator {operator} is not evaluated by the lab")
-    if known is None:
+    if values is None:
         # An absent key satisfies negated operators, IfExists, and ForAllValues; never ForAnyValue.
         return optional or quantifier == "ForAllValues" or (negated and not quantifier)
-    filled = [_filled(item, context) for item in wanted]
-    matches = [any(compare(item, value) for item in filled) != negated for value in known]
+    filled = [_filled(item, context) for item in expected]
+    matches = [any(compare(item, value) for item in filled) != negated for value in values]
     if quantifier == "ForAnyValue":
         return any(matches)
     return all(matches)
@@ -164,8 +164,8 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _number(wanted: str, value: str) -> bool:
-    return float(wanted) == float(value)
+def _number(expected: str, value: str) -> bool:
+    return float(expected) == float(value)
 
 
 _COMPARISONS: dict[str, Any] = {

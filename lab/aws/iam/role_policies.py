@@ -14,11 +14,11 @@ from lab.aws.iam.policies import Policies, Statement, statements
 
 def policies_of(role: Role) -> Policies:
     """A role's inline and managed policies, and its boundary."""
-    found: list[Statement] = []
+    identity: list[Statement] = []
     for document in role.policies.values():
-        found += statements(_text(document))
+        identity += statements(_text(document))
     for managed in role.managed_policies.values():
-        found += statements(_default_version(managed))
+        identity += statements(_default_version(managed))
     boundary: tuple[Statement, ...] | None = None
     if role.permissions_boundary_arn:
         try:
@@ -26,7 +26,7 @@ def policies_of(role: Role) -> Policies:
             boundary = tuple(statements(_default_version(limit)))
         except NotFoundException:
             boundary = ()  # a boundary that is not there allows nothing
-    return Policies(tuple(found), boundary)
+    return Policies(tuple(identity), boundary)
 
 
 def _text(document: str) -> str:

@@ -79,7 +79,7 @@ def _key_needs(response: S3Response, bucket_name: str | None, key_name: str | No
     if action in ("GetObject", "GetObjectVersion") and response.method == "GET":
         stored = bucket.keys.get(key_name)
         key_id = stored.kms_key_id if stored and stored.encryption == "aws:kms" else None
-        wanted = ["kms:Decrypt"]
+        actions = ["kms:Decrypt"]
     elif action == "PutObject":
         rule = (bucket.encryption or {}).get("Rule") or {}
         default = rule.get("ApplyServerSideEncryptionByDefault") or {}
@@ -87,11 +87,11 @@ def _key_needs(response: S3Response, bucket_name: str | None, key_name: str | No
             "x-amz-server-side-encryption-aws-kms-key-id", default.get("KMSMasterKeyID")
         )
         multipart = {"uploads", "uploadId"} & set(response.querystring)
-        wanted = ["kms:GenerateDataKey", *(["kms:Decrypt"] if multipart else [])]
+        actions = ["kms:GenerateDataKey", *(["kms:Decrypt"] if multipart else [])]
     else:
         return []
     key_arn = customer_key(key_id)
-    return [(name, key_arn) for name in wanted] if key_arn else []
+    return [(name, key_arn) for name in actions] if key_arn else []
 
 
 def _listing_needs(
@@ -130,11 +130,11 @@ def _needs(response: S3Response, bucket: str | None, key: str | None) -> list[Ne
             )
             for item in _deleted_objects(response.body)
         ]
-    found = [(action, f"{resource}/{key}" if key is not None else resource)]
+    needs = [(action, f"{resource}/{key}" if key is not None else resource)]
     source = response.headers.get("x-amz-copy-source")
     if source:
-        found.append(("s3:GetObject", f"arn:aws:s3:::{unquote(source).lstrip('/')}"))
-    return found
+        needs.append(("s3:GetObject", f"arn:aws:s3:::{unquote(source).lstrip('/')}"))
+    return needs
 
 
 def _deleted_objects(body: bytes | str) -> list[Mapping[str, Any]]:

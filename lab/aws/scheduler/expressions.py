@@ -40,13 +40,13 @@ class Expression(Protocol):
 
 def parse(expression: str) -> Expression:
     """Read an expression. Raises BadExpression."""
-    if found := _RATE.fullmatch(expression):
-        return Rate(int(found[1]) * UNIT_SECONDS[found[2]])
-    if found := _CRON.fullmatch(expression):
-        return Cron.of(found[1])
-    if found := _AT.fullmatch(expression):
+    if match := _RATE.fullmatch(expression):
+        return Rate(int(match[1]) * UNIT_SECONDS[match[2]])
+    if match := _CRON.fullmatch(expression):
+        return Cron.of(match[1])
+    if match := _AT.fullmatch(expression):
         try:
-            return Once(datetime.datetime.fromisoformat(found[1]))
+            return Once(datetime.datetime.fromisoformat(match[1]))
         except ValueError:
             pass
     raise BadExpression(f"Invalid Schedule Expression {expression}.")
@@ -104,7 +104,7 @@ class Cron:
         if (month_day == "?") == (week_day == "?"):
             raise bad
         try:
-            found = cls(
+            expression = cls(
                 minutes=_values(minute, 0, 59),
                 hours=_values(hour, 0, 23),
                 month_day=None if month_day == "?" else month_day,
@@ -113,10 +113,10 @@ class Cron:
                 years=_values(year, 1970, 2199),
             )
             # A month of 31 days that begins on a Saturday has every day that may be named.
-            list(found._days_of(2022, 1))
+            list(expression._days_of(2022, 1))
         except ValueError as error:
             raise bad from error
-        return found
+        return expression
 
     def due_after(
         self, moment: datetime.datetime, started: datetime.datetime
@@ -159,8 +159,8 @@ def _month_days(field: str, year: int, month: int, last: int) -> frozenset[int]:
         return frozenset({last})
     if field == "LW":
         return frozenset({_nearest_work_day(year, month, last, last)})
-    if found := re.fullmatch(r"(\d+)W", field):
-        (day,) = _values(found[1], 1, 31)
+    if match := re.fullmatch(r"(\d+)W", field):
+        (day,) = _values(match[1], 1, 31)
         return frozenset({_nearest_work_day(year, month, min(day, last), last)})
     return frozenset(day for day in _values(field, 1, 31) if day <= last)
 
@@ -179,16 +179,16 @@ def _week_days(field: str, year: int, month: int, last: int) -> frozenset[int]:
     """The days of the month on some days of the week, of which Sunday is the first."""
     if field == "L":
         field = "7"
-    if found := re.fullmatch(r"(\d)L", field):
-        (wanted,) = _values(found[1], 1, 7)
-        return frozenset({max(_days_on(wanted, year, month, last))})
-    if found := re.fullmatch(r"(\d)#(\d)", field):
-        (wanted,) = _values(found[1], 1, 7)
-        (number,) = _values(found[2], 1, 5)
-        days = list(_days_on(wanted, year, month, last))
+    if match := re.fullmatch(r"(\d)L", field):
+        (weekday,) = _values(match[1], 1, 7)
+        return frozenset({max(_days_on(weekday, year, month, last))})
+    if match := re.fullmatch(r"(\d)#(\d)", field):
+        (weekday,) = _values(match[1], 1, 7)
+        (number,) = _values(match[2], 1, 5)
+        days = list(_days_on(weekday, year, month, last))
         return frozenset(days[number - 1 : number])
     return frozenset(
-        day for wanted in _values(field, 1, 7) for day in _days_on(wanted, year, month, last)
+        day for weekday in _values(field, 1, 7) for day in _days_on(weekday, year, month, last)
     )
 
 
@@ -206,7 +206,7 @@ def _numbered(field: str, names: tuple[str, ...]) -> str:
 
 def _values(field: str, least: int, most: int) -> frozenset[int]:
     """The numbers of a field of lists, ranges and steps. Raises ValueError."""
-    found: set[int] = set()
+    values: set[int] = set()
     for part in field.split(","):
         match = re.fullmatch(r"(?:\*|(\d+)(?:-(\d+))?)(?:/(\d+))?", part)
         if match is None:
@@ -216,5 +216,5 @@ def _values(field: str, least: int, most: int) -> frozenset[int]:
         high = int(end) if end else low if first is not None and step is None else most
         if not least <= low <= high <= most or step == "0":
             raise ValueError(part)
-        found.update(range(low, high + 1, int(step or 1)))
-    return frozenset(found)
+        values.update(range(low, high + 1, int(step or 1)))
+    return frozenset(values)

@@ -44,7 +44,7 @@ class _Clock:
 
 
 class Schedules:
-    """Runs the schedules of the Region. `clock` tells the time."""
+    """Runs the schedules of the Region. `clock` returns the time."""
 
     def __init__(self, endpoint_url: str, clock: Callable[[], datetime.datetime] = now) -> None:
         self._endpoint_url, self._clock = endpoint_url, clock
@@ -66,8 +66,8 @@ class Schedules:
     def _tick(self) -> None:
         groups = scheduler_backends[ACCOUNT_ID][REGION].schedule_groups.values()
         schedules = {s.arn: s for group in list(groups) for s in list(group.schedules.values())}
-        for gone in self._clocks.keys() - schedules.keys():
-            del self._clocks[gone]
+        for removed in self._clocks.keys() - schedules.keys():
+            del self._clocks[removed]
         for schedule in schedules.values():
             self._advance(schedule)
 
@@ -75,17 +75,17 @@ class Schedules:
         """Invoke the target if the schedule is due, once however long ago it was."""
         zone = zoneinfo.ZoneInfo(schedule.schedule_expression_timezone)
         moment = self._clock().astimezone(zone)
-        known = self._clocks.get(schedule.arn)
+        clock = self._clocks.get(schedule.arn)
         seen = (schedule.schedule_expression, str(zone), schedule.start_date, schedule.state)
-        if known is None or known.seen != seen:
+        if clock is None or clock.seen != seen:
             started = max(moment, _moment(schedule.start_date, moment))
             expression = parse(schedule.schedule_expression)
             before = moment - datetime.timedelta(microseconds=1)
-            known = _Clock(seen, expression, started, expression.due_after(before, started))
-            self._clocks[schedule.arn] = known
-        if known.due is None or moment < known.due:
+            clock = _Clock(seen, expression, started, expression.due_after(before, started))
+            self._clocks[schedule.arn] = clock
+        if clock.due is None or moment < clock.due:
             return
-        due, known.due = known.due, known.expression.due_after(moment, known.started)
+        due, clock.due = clock.due, clock.expression.due_after(moment, clock.started)
         ends = schedule.end_date is not None and due > _moment(schedule.end_date, due)
         if schedule.state == "ENABLED" and not ends:
             try:

@@ -45,11 +45,11 @@ def updating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionR
         definition = self._get_param("definition")
         if definition is not None:
             _check_definition(definition)
-        known = self.stepfunction_backend.describe_state_machine(self._get_param("stateMachineArn"))
+        old = self.stepfunction_backend.describe_state_machine(self._get_param("stateMachineArn"))
         _check_managed_rule(
             authorizer,
-            self._get_param("roleArn") or known.roleArn,
-            definition or known.definition,
+            self._get_param("roleArn") or old.roleArn,
+            definition or old.definition,
         )
         return _moto_update(self)
 
@@ -201,14 +201,14 @@ def list_executions(self: StepFunctionResponse) -> ActionResult:
             if status in (None, child.status)
         ]
         return ActionResult({"executions": children})
-    found, next_token = self.stepfunction_backend.list_executions(
+    executions, next_token = self.stepfunction_backend.list_executions(
         self._get_param("stateMachineArn"),
         status_filter=status,
         max_results=self._get_int_param("maxResults"),
         next_token=self._get_param("nextToken"),
     )
     return ActionResult(
-        {"executions": [_summary(execution) for execution in found], "nextToken": next_token}
+        {"executions": [_summary(execution) for execution in executions], "nextToken": next_token}
     )
 
 

@@ -143,7 +143,7 @@ def unfinished_state(env: Environment) -> tuple[str, Any]:
 
 
 class LabExecution(Execution):
-    """An execution that ends once, ends immediately when stopped, and tells EventBridge.
+    """An execution that ends once, ends immediately when stopped, and reports to EventBridge.
 
     One that ended otherwise than well can be redriven.
     https://docs.aws.amazon.com/step-functions/latest/dg/redrive-executions.html
@@ -174,9 +174,9 @@ class LabExecution(Execution):
         with self._end_lock:
             self.redrive_count += 1
             self.redrive_date = now()
-            made: Any = self._get_start_execution_worker()
+            fresh: Any = self._get_start_execution_worker()
             worker = _RedrivenWorker.__new__(_RedrivenWorker)
-            worker.__dict__.update(made.__dict__)
+            worker.__dict__.update(fresh.__dict__)
             worker.before = before.env
             # Until the program goes on, the history is the earlier one.
             worker.env = before.env
@@ -190,9 +190,9 @@ class LabExecution(Execution):
         return _Communication(self)
 
     def _get_start_execution_worker(self) -> _Worker:
-        made = super()._get_start_execution_worker()
+        moto_worker = super()._get_start_execution_worker()
         worker = _Worker.__new__(_Worker)
-        worker.__dict__.update(made.__dict__)
+        worker.__dict__.update(moto_worker.__dict__)
         return worker
 
     def get_start_execution_details(self) -> Any:

@@ -158,7 +158,7 @@ def continue_map_run(before: Environment, env: Environment, state: str) -> None:
     """Let a redriven execution go on with the Map Run that its unfinished state had begun.
 
     On AWS the unsuccessful items go on with the state that they did not finish. Here they begin
-    anew with their first state.
+    again with their first state.
     """
     earlier = before.map_run_record_pool_manager
     if earlier.__dict__.get("map_state") == state:

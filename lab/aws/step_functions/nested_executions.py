@@ -88,8 +88,8 @@ def eval_service_task(
 ) -> None:
     """Start the execution."""
     request = {key[0].lower() + key[1:]: item for key, item in normalised_parameters.items()}
-    answer = _client(resource_runtime_part, state_credentials).start_execution(**request)
-    env.stack.append(_task_document(answer))
+    response = _client(resource_runtime_part, state_credentials).start_execution(**request)
+    env.stack.append(_task_document(response))
 
 
 def eval_integration_pattern(
@@ -109,9 +109,9 @@ def eval_integration_pattern(
     execution_arn = env.stack.pop()["ExecutionArn"]
     child: dict[str, Any] | None = None
     while env.is_running():
-        found = client.describe_execution(executionArn=execution_arn)
-        if found["status"] != "RUNNING":
-            child = _task_document(found)
+        description = client.describe_execution(executionArn=execution_arn)
+        if description["status"] != "RUNNING":
+            child = _task_document(description)
             break
         env.program_state_event.wait(_POLL_SECONDS)
     if child is None:
@@ -133,7 +133,7 @@ def _stop(client: Any, execution_arn: str) -> None:
         LOG.warning("%s was not stopped with its parent: %s", execution_arn, error)
 
 
-def _task_document(answer: dict[str, Any]) -> dict[str, Any]:
+def _task_document(response: dict[str, Any]) -> dict[str, Any]:
     """An API's answer as a task gives it: names in title case, times in milliseconds."""
     return {
         key[0].upper() + key[1:]: (
@@ -143,7 +143,7 @@ def _task_document(answer: dict[str, Any]) -> dict[str, Any]:
             if isinstance(item, datetime.datetime)
             else item
         )
-        for key, item in answer.items()
+        for key, item in response.items()
         if key != "ResponseMetadata"
     }
 

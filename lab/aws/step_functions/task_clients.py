@@ -24,8 +24,8 @@ class TaskClients:
         """A client for a task, in place of moto's `boto_client_for`."""
         role = getattr(state_credentials, "role_arn", None)
         with self._lock:
-            made, client = self._clients.get((service, role), (0.0, None))
-            if client is None or time.monotonic() - made > SESSION_SECONDS / 2:
+            created_at, client = self._clients.get((service, role), (0.0, None))
+            if client is None or time.monotonic() - created_at > SESSION_SECONDS / 2:
                 keys = ADMIN_CREDENTIALS if role is None else assume_role(role, "StepFunctions")
                 client = boto3.client(
                     service,  # type: ignore[call-overload]

@@ -38,8 +38,8 @@ def _configure(context: ResourceContext, old: Properties, new: Properties) -> No
     function = {"FunctionName": context.state.physical_id}
     if old["Code"] != new["Code"]:
         context.call("lambda", "UpdateFunctionCode", {**function, **_code(new)})
-    kept = {key: value for key, value in new.items() if key not in ("Tags", *_CODE)}
-    context.call("lambda", "UpdateFunctionConfiguration", {**kept, **function})
+    configuration = {key: value for key, value in new.items() if key not in ("Tags", *_CODE)}
+    context.call("lambda", "UpdateFunctionConfiguration", {**configuration, **function})
 
 
 RESOURCES = (

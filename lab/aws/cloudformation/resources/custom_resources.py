@@ -96,18 +96,18 @@ class CustomResource(ResourceType):
         if request_type != "Create":
             event["PhysicalResourceId"] = context.state.physical_id
         with self._responses.expected(request_id) as answers:
-            answer = self._answer(event, answers)
-        physical_id = answer.get("PhysicalResourceId") or context.state.physical_id
+            response = self._answer(event, answers)
+        physical_id = response.get("PhysicalResourceId") or context.state.physical_id
         if not physical_id:
             raise ResourceFailure("Invalid PhysicalResourceId")
-        if answer.get("Status") != "SUCCESS":
+        if response.get("Status") != "SUCCESS":
             if request_type == "Create":
                 context.begin(str(physical_id))
             raise ResourceFailure(
                 f"Received response status [FAILED] from custom resource. Message returned:"
-                f" {answer.get('Reason', '')} (RequestId: {request_id})"
+                f" {response.get('Reason', '')} (RequestId: {request_id})"
             )
-        return Created(str(physical_id), answer.get("Data") or {})
+        return Created(str(physical_id), response.get("Data") or {})
 
     def _answer(self, event: dict[str, Any], answers: queue.Queue[bytes]) -> dict[str, Any]:
         properties = event["ResourceProperties"]
@@ -132,10 +132,10 @@ class CustomResource(ResourceType):
             if len(body) > _ANSWER_BYTES:
                 raise ResourceFailure("Response object is too long.")
             try:
-                answer = json.loads(body)
+                response = json.loads(body)
             except ValueError as error:
                 raise ResourceFailure("Invalid response: not JSON") from error
-            return dict(answer)
+            return dict(response)
         raise ResourceFailure(
             "CloudFormation did not receive a response from your Custom Resource. Please check"
             f" your logs for requestId [{event['RequestId']}]."
@@ -144,13 +144,13 @@ class CustomResource(ResourceType):
 
 def _timeout_seconds(properties: Properties) -> float:
     """How long the answer may take; a later invocation than the first may send it."""
-    given = str(properties.get("ServiceTimeout", _DEFAULT_TIMEOUT_SECONDS))
-    if not given.isdigit() or not 1 <= int(given) <= _DEFAULT_TIMEOUT_SECONDS:
+    text = str(properties.get("ServiceTimeout", _DEFAULT_TIMEOUT_SECONDS))
+    if not text.isdigit() or not 1 <= int(text) <= _DEFAULT_TIMEOUT_SECONDS:
         raise ResourceFailure(
             f"ServiceTimeout must be a whole number of seconds from 1 to"
-            f" {_DEFAULT_TIMEOUT_SECONDS}, not {given}"
+            f" {_DEFAULT_TIMEOUT_SECONDS}, not {text}"
         )
-    return float(given)
+    return float(text)
 
 
 def _words(value: Any) -> Any:

@@ -21,20 +21,20 @@ def _await(context: ResourceContext, describe: Callable[[], dict[str, Any]]) -> 
     """Poll until the resource is ACTIVE. Raises ResourceFailure with its health issues."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while time.monotonic() < deadline:
-        found = describe()
-        if found["status"] == "ACTIVE":
-            return found
-        if found["status"].endswith(("FAILED", "DEGRADED")):
+        description = describe()
+        if description["status"] == "ACTIVE":
+            return description
+        if description["status"].endswith(("FAILED", "DEGRADED")):
             issues = [
                 f"Issue(Code={issue['code']}, Message={issue['message']},"
                 f" ResourceIds={issue.get('resourceIds', [])})"
-                for issue in found.get("health", {}).get("issues", [])
+                for issue in description.get("health", {}).get("issues", [])
             ]
             raise ResourceFailure(f'Resource handler returned message: "[{"; ".join(issues)}]"')
         if context.stack.cancelled.is_set():
             raise ResourceFailure("Resource creation cancelled")
         time.sleep(_POLL_SECONDS)
-    raise ResourceFailure(f"Exceeded attempts to wait: still {found['status']}")
+    raise ResourceFailure(f"Exceeded attempts to wait: still {description['status']}")
 
 
 def _until_active(call: Call, result: str) -> Callable[[ResourceContext], dict[str, Any]]:
@@ -104,7 +104,7 @@ _KEPT_IN_TEMPLATES = (
 
 
 def _cluster_changes(
-    found: dict[str, Any], new: dict[str, Any]
+    cluster: dict[str, Any], new: dict[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The updates that give a cluster its new properties, one kind in each, in order."""
     network = camel_case(new.get("ResourcesVpcConfig") or {})
@@ -113,28 +113,28 @@ def _cluster_changes(
         for key, value in network.items()
         if key in ("endpointPrivateAccess", "endpointPublicAccess", "publicAccessCidrs")
     }
-    if any(found["resourcesVpcConfig"][key] != value for key, value in endpoint.items()):
+    if any(cluster["resourcesVpcConfig"][key] != value for key, value in endpoint.items()):
         yield "UpdateClusterConfig", {"resourcesVpcConfig": endpoint}
     subnets = network.get("subnetIds", [])
-    if sorted(subnets) != sorted(found["resourcesVpcConfig"]["subnetIds"]):
+    if sorted(subnets) != sorted(cluster["resourcesVpcConfig"]["subnetIds"]):
         yield "UpdateClusterConfig", {"resourcesVpcConfig": {"subnetIds": subnets}}
-    logs, wanted = found["logging"]["clusterLogging"], set(_enabled_logs(new))
+    logs, enabled = cluster["logging"]["clusterLogging"], set(_enabled_logs(new))
     states = {name: setup["enabled"] for setup in logs for name in setup["types"]}
     changed = [
         {"types": types, "enabled": on}
         for on in (True, False)
-        if (types := [n for n, is_on in states.items() if (n in wanted) == on and is_on != on])
+        if (types := [n for n, is_on in states.items() if (n in enabled) == on and is_on != on])
     ]
     if changed:
         yield "UpdateClusterConfig", {"logging": {"clusterLogging": changed}}
     mode = (new.get("AccessConfig") or {}).get("AuthenticationMode")
-    if mode and mode != found["accessConfig"]["authenticationMode"]:
+    if mode and mode != cluster["accessConfig"]["authenticationMode"]:
         yield "UpdateClusterConfig", {"accessConfig": {"authenticationMode": mode}}
     policy = camel_case(new.get("UpgradePolicy") or {})
-    if policy and policy != found["upgradePolicy"]:
+    if policy and policy != cluster["upgradePolicy"]:
         yield "UpdateClusterConfig", {"upgradePolicy": policy}
-    version = str(new.get("Version") or found["version"])
-    if version != found["version"]:
+    version = str(new.get("Version") or cluster["version"])
+    if version != cluster["version"]:
         yield "UpdateClusterVersion", {"version": version}
 
 
@@ -180,24 +180,24 @@ def _configure_node_group(context: ResourceContext, old: Properties, new: Proper
 
 
 def _node_group_changes(
-    found: dict[str, Any], old: dict[str, Any], new: dict[str, Any]
+    group: dict[str, Any], old: dict[str, Any], new: dict[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The updates that give a node group its new properties, in order."""
     config: dict[str, Any] = {}
     for key, name in (("ScalingConfig", "scalingConfig"), ("UpdateConfig", "updateConfig")):
         if new.get(key) and old.get(key) != new.get(key):
             config[name] = camel_case(new[key])
-    labels, before = new.get("Labels") or {}, found["labels"]
+    labels, before = new.get("Labels") or {}, group["labels"]
     if labels != before:
-        gone = [key for key in before if key not in labels]
-        config["labels"] = {"addOrUpdateLabels": labels, "removeLabels": gone}
+        removed = [key for key in before if key not in labels]
+        config["labels"] = {"addOrUpdateLabels": labels, "removeLabels": removed}
     if config:
         yield "UpdateNodegroupConfig", config
     version: dict[str, Any] = {}
-    if new.get("Version") and str(new["Version"]) != found["version"]:
+    if new.get("Version") and str(new["Version"]) != group["version"]:
         version["version"] = str(new["Version"])
     template = camel_case(new.get("LaunchTemplate") or {})
-    if template and str(template["version"]) != str(found["launchTemplate"]["version"]):
+    if template and str(template["version"]) != str(group["launchTemplate"]["version"]):
         version["launchTemplate"] = {key: str(value) for key, value in template.items()}
     if version:
         yield "UpdateNodegroupVersion", version

@@ -56,9 +56,9 @@ def _change_role(context: ResourceContext, old: Properties, new: Properties) -> 
         iam.delete_role_permissions_boundary(RoleName=name)
     trust = _document(new["AssumeRolePolicyDocument"])
     iam.update_assume_role_policy(RoleName=name, PolicyDocument=trust)
-    kept = {policy["PolicyName"] for policy in new.get("Policies", [])}
+    remaining = {policy["PolicyName"] for policy in new.get("Policies", [])}
     for policy in old.get("Policies", []):
-        if policy["PolicyName"] not in kept:
+        if policy["PolicyName"] not in remaining:
             iam.delete_role_policy(RoleName=name, PolicyName=policy["PolicyName"])
     for arn in set(old.get("ManagedPolicyArns", [])) - set(new.get("ManagedPolicyArns", [])):
         iam.detach_role_policy(RoleName=name, PolicyArn=arn)

@@ -75,10 +75,10 @@ class NestedStack(ResourceType):
             raise ResourceFailure(
                 f"Embedded stack {stack_id} was not successfully created: {_failure(stack)}"
             )
-        return self._made(stack)
+        return self._created(stack)
 
     @staticmethod
-    def _made(stack: Stack) -> Created:
+    def _created(stack: Stack) -> Created:
         return Created(
             stack.stack_id,
             {f"Outputs.{name}": output["OutputValue"] for name, output in stack.outputs.items()},
@@ -91,20 +91,20 @@ class NestedStack(ResourceType):
             self._engine.update(stack, **request, wait_for=True)
         except StackError as error:
             if "No updates are to be performed" in error.message:
-                return self._made(stack)
+                return self._created(stack)
             raise ResourceFailure(error.message) from error
         if stack.status != "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS":
             raise ResourceFailure(
                 f"Embedded stack {stack.stack_id} was not successfully updated: {_failure(stack)}"
             )
-        return self._made(stack)
+        return self._created(stack)
 
     def revert(self, context: ResourceContext, new: Properties, old: Properties) -> Created:
         stack = self._stacks.find(str(context.state.physical_id))
         self._engine.take_back(stack)
         if stack.status == "UPDATE_ROLLBACK_FAILED":
             raise ResourceFailure(f"Embedded stack {stack.stack_id}: {stack.status_reason}")
-        return self._made(stack)
+        return self._created(stack)
 
     def delete(self, context: ResourceContext) -> None:
         stack = self._stacks.find(str(context.state.physical_id))

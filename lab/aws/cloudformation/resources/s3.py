@@ -21,9 +21,9 @@ def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
         {"Days": item["TransitionInDays"], "StorageClass": item["StorageClass"]}
         for item in rule.get("Transitions", [])
     ]
-    kept = {key: value for key, value in rule.items() if key not in ("Id", "Transitions")}
+    copied = {key: value for key, value in rule.items() if key not in ("Id", "Transitions")}
     return {
-        **kept,
+        **copied,
         "ID": rule["Id"],
         "Filter": {"Prefix": ""},
         **({"Transitions": transitions} if transitions else {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.aws.eks.karpenter import fits, is_kept, seconds, wants_to_be_alone
+from lab.aws.eks.karpenter import fits, is_needed, seconds, wants_to_be_alone
 from rackrate_contract.selectors import Selector, parse_tolerations
 
 HELD = {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}
@@ -84,7 +84,7 @@ def test_a_pool_takes_pods_that_tolerate_its_taints(tolerations, fitting):
     ],
 )
 def test_a_node_stays_while_a_pod_keeps_it(pods, policy, kept):
-    assert is_kept(pods, policy) is kept
+    assert is_needed(pods, policy) is kept
 
 
 @pytest.mark.parametrize(
