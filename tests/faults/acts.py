@@ -71,9 +71,9 @@ def all_of(*acts: Act) -> Act:
 
     @contextlib.contextmanager
     def act(scene: Scene) -> Iterator[None]:
-        with contextlib.ExitStack() as made:
+        with contextlib.ExitStack() as active:
             for each in acts:
-                made.enter_context(each(scene))
+                active.enter_context(each(scene))
             yield
 
     return act
@@ -280,10 +280,10 @@ def hanging_webhook(scene: Scene) -> Iterator[None]:
 def delete_owner(scene: Scene) -> None:
     """Delete the object that owns everything of the run."""
     lab = scene.lab
-    for found in lab.core.list_namespaced_config_map(
+    for owner in lab.core.list_namespaced_config_map(
         lab.namespace, label_selector=f"{RUN_LABEL}={scene.run_id}"
     ).items:
-        lab.core.delete_namespaced_config_map(found.metadata.name, lab.namespace)
+        lab.core.delete_namespaced_config_map(owner.metadata.name, lab.namespace)
 
 
 def delete_servers(scene: Scene) -> None:
@@ -592,23 +592,23 @@ def start_of_the_other_kind(scene: Scene) -> None:
 
 def start_as_schedule(scene: Scene) -> None:
     """Start a campaign as a schedule does, while the one before goes on. It is skipped."""
-    asked = {"draws": 1, "skip_if_running": True}
-    done = _ended(scene, "CampaignStateMachineArn", f"{scene.name}-next", asked)
+    plan = {"draws": 1, "skip_if_running": True}
+    done = _ended(scene, "CampaignStateMachineArn", f"{scene.name}-next", plan)
     assert done["status"] == "SUCCEEDED", done
     output = json.loads(done["output"])
     assert output["skipped"] and scene.name in output["warnings"][0], output
 
 
-def _ended(scene: Scene, machine: str, name: str, given: Mapping[str, object]) -> dict[str, str]:
+def _ended(scene: Scene, machine: str, name: str, plan: Mapping[str, object]) -> dict[str, str]:
     """Start an execution of the machine that an output names, and wait for its end."""
     states = scene.lab.aws("stepfunctions")
     arn = states.start_execution(
-        stateMachineArn=scene.lab.outputs[machine], name=name, input=json.dumps(given)
+        stateMachineArn=scene.lab.outputs[machine], name=name, input=json.dumps(plan)
     )["executionArn"]
 
     def description() -> dict[str, str]:
-        told: dict[str, str] = states.describe_execution(executionArn=arn)
-        return {} if told["status"] == "RUNNING" else told
+        execution: dict[str, str] = states.describe_execution(executionArn=arn)
+        return {} if execution["status"] == "RUNNING" else execution
 
     return eventually(description, seconds=60)
 
@@ -656,10 +656,10 @@ def results_edited(scene: Scene) -> Iterator[None]:
             ("pool", str(copy), str(copy), "--out", str(lab.directory)),
         ):
             done = lab.command(*scene.cli(*command), check=False)
-            told = done.stderr.strip()
-            assert done.returncode in (1, 2), f"{command[0]}: {done.returncode}: {told}"
-            assert "results" in told, f"{command[0]}: {told}"
-            assert "Traceback" not in told
+            message = done.stderr.strip()
+            assert done.returncode in (1, 2), f"{command[0]}: {done.returncode}: {message}"
+            assert "results" in message, f"{command[0]}: {message}"
+            assert "Traceback" not in message
     finally:
         lab.aws("s3").put_object(**place, Body=before)
     lab.command(*scene.cli("show", scene.name))

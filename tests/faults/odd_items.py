@@ -22,8 +22,8 @@ def sweep_now(scene: Scene, *handlers: str) -> None:
     }
     event = json.dumps({"detail-type": "Scheduled Event"}).encode()
     for handler in handlers:
-        answer = client.invoke(FunctionName=names[f"handlers.{handler}.handler"], Payload=event)
-        assert "FunctionError" not in answer, f"{handler}: {answer['Payload'].read()}"
+        response = client.invoke(FunctionName=names[f"handlers.{handler}.handler"], Payload=event)
+        assert "FunctionError" not in response, f"{handler}: {response['Payload'].read()}"
 
 
 @contextlib.contextmanager

@@ -174,7 +174,7 @@ def present(lab: Lab) -> set[str]:
     custom = kubernetes.RbacAuthorizationV1Api(core.api_client)
     policies = kubernetes.AdmissionregistrationV1Api(core.api_client)
     quiet = {"kube-system", "kube-public", "kube-node-lease", "default"}
-    found = {f"namespace {each.metadata.name}" for each in core.list_namespace().items}
+    result = {f"namespace {each.metadata.name}" for each in core.list_namespace().items}
     for kind, items in (
         ("pod", core.list_pod_for_all_namespaces().items),
         ("daemon set", lab.apps.list_daemon_set_for_all_namespaces().items),
@@ -185,34 +185,34 @@ def present(lab: Lab) -> set[str]:
         ("admission policy", policies.list_validating_admission_policy().items),
         ("webhook", policies.list_validating_webhook_configuration().items),
     ):
-        found |= {
+        result |= {
             f"{kind} {each.metadata.name}" for each in items if each.metadata.namespace not in quiet
         }
     for node in core.list_node().items:
         for taint in node.spec.taints or []:
-            found.add(f"taint {taint.key} of {node.metadata.name}")
-    found |= {f"lease of {holder}" for holder in holders(lab)}
+            result.add(f"taint {taint.key} of {node.metadata.name}")
+    result |= {f"lease of {holder}" for holder in holders(lab)}
     eks, cluster = lab.aws("eks"), lab.outputs["ClusterName"]
     for group in eks.list_nodegroups(clusterName=cluster)["nodegroups"]:
         described = eks.describe_nodegroup(clusterName=cluster, nodegroupName=group)["nodegroup"]
-        found.add(f"{group} with {described['scalingConfig']['desiredSize']} nodes")
+        result.add(f"{group} with {described['scalingConfig']['desiredSize']} nodes")
     for addon in eks.list_addons(clusterName=cluster)["addons"]:
         version = eks.describe_addon(clusterName=cluster, addonName=addon)["addon"]["addonVersion"]
-        found.add(f"add-on {addon} {version}")
+        result.add(f"add-on {addon} {version}")
     states = lab.aws("stepfunctions")
     for machine in ("StateMachineArn", "CampaignStateMachineArn"):
         listed = states.list_executions(
             stateMachineArn=lab.outputs[machine], statusFilter="RUNNING"
         )["executions"]
-        found |= {f"execution {each['name']}" for each in listed}
-    return found
+        result |= {f"execution {each['name']}" for each in listed}
+    return result
 
 
 def holders(lab: Lab) -> set[str]:
     """The ids that hold a lease on nodes."""
-    found = lab.aws("dynamodb").get_item(
+    response = lab.aws("dynamodb").get_item(
         TableName=lab.outputs["TableName"],
         Key={"pk": {"S": "lease"}, "sk": {"S": "nodes"}},
         ConsistentRead=True,
     )
-    return {each["M"]["run_id"]["S"] for each in found.get("Item", {}).values() if "M" in each}
+    return {each["M"]["run_id"]["S"] for each in response.get("Item", {}).values() if "M" in each}

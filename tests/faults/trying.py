@@ -92,7 +92,7 @@ def attempt(lab: Lab, case: Case, name: str) -> Tried:
         status = _until_over(scene, name)
         took = time.monotonic() - began
     wrong = [] if code is not None else [f"it had not ended after {BUSY * END_SECONDS:.0f} s"]
-    told = _told(scene)
+    sentence = _sentence(scene)
     name_measured = name
     if case.stops and status != "succeeded":
         name_measured, again = _continue(scene)
@@ -107,8 +107,8 @@ def attempt(lab: Lab, case: Case, name: str) -> Tried:
     left = _left(lab, before)
     error = str(lab.record(name_measured).get("error") or "")
     lost = planned - measured
-    wanted = (word.format(**{"name": name, **scene.notes}) for word in case.words)
-    wrong += [f"the sentence lacks {word!r}" for word in wanted if word not in told]
+    expected = (word.format(**{"name": name, **scene.notes}) for word in case.words)
+    wrong += [f"the sentence lacks {word!r}" for word in expected if word not in sentence]
     if case.ends and error in case.ends:
         # What no node is left for could not have been measured.
         lost = 0
@@ -118,9 +118,9 @@ def attempt(lab: Lab, case: Case, name: str) -> Tried:
         wrong.append(f"it ended with {error or status}, not with {' or '.join(case.ends)}")
     elif not case.stops and code:
         wrong.append(f"exit code {code}")
-    if not is_readable(told):
+    if not is_readable(sentence):
         wrong.append("the sentence holds what belongs into the logs")
-    return Tried(case, planned, measured, lost, left, took, told, tuple(wrong))
+    return Tried(case, planned, measured, lost, left, took, sentence, tuple(wrong))
 
 
 def _wait(scene: Scene, seconds: float) -> None:
@@ -144,7 +144,7 @@ def _until_over(scene: Scene, name: str) -> str:
     return eventually(over, seconds=END_SECONDS, poll_seconds=0.5)
 
 
-def _told(scene: Scene) -> str:
+def _sentence(scene: Scene) -> str:
     """What the command told the person about what went wrong."""
     lines = scene.output("err").read_text("utf-8").splitlines()
     try:

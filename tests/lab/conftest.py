@@ -129,12 +129,12 @@ class Labs:
             self._packaged = stack.package(self.up.status)
         if not deployed:
             return self.up
-        wanted = {"HostNetwork": str(host_network).lower()}
+        parameters = {"HostNetwork": str(host_network).lower()}
         if not self.up.has_stack:
-            stack.deploy(self.up.status, say, parameters=wanted, packaged=self._packaged)
+            stack.deploy(self.up.status, say, parameters=parameters, packaged=self._packaged)
             self.up = Lab(self.up.status, self._directory, self.up.policies)
-        elif not (shared := SharedStack(self.up)).given.items() >= wanted.items():
-            shared.update(**wanted)
+        elif not (shared := SharedStack(self.up)).given.items() >= parameters.items():
+            shared.update(**parameters)
         else:
             return self.up
         permissions.remember(self.up)
@@ -167,11 +167,11 @@ def labs(
         prepare(say)
         os.environ["XDG_CACHE_HOME"] = str(private_cache(worker))
     files = {item.path.stem for item in request.session.items}
-    found = Labs(tmp_path_factory.mktemp("runs"), with_large="test_workloads" in files)
+    labs = Labs(tmp_path_factory.mktemp("runs"), with_large="test_workloads" in files)
     try:
-        yield found
+        yield labs
     finally:
-        found.stop(worker or "alone", {item.path.name for item in request.session.items})
+        labs.stop(worker or "alone", {item.path.name for item in request.session.items})
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ class Traces:
 
 def lab_processes() -> set[Process]:
     """Every process in the lab's control groups, by its id out here and its start time."""
-    found: set[Process] = set()
+    processes: set[Process] = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
@@ -89,8 +89,8 @@ def lab_processes() -> set[Process]:
             if f"/{control_groups.name()}" in (entry / "cgroup").read_text():
                 started = process_start_time(int(entry.name))
                 if started is not None:
-                    found.add((int(entry.name), started))
-    return found
+                    processes.add((int(entry.name), started))
+    return processes
 
 
 def process_1() -> int:
@@ -106,10 +106,10 @@ def descendants(pid: int) -> set[int]:
             with contextlib.suppress(OSError):
                 stat = (entry / "stat").read_text(errors="replace")
                 parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family
 
 
 def environment(pid: int) -> dict[str, str]:
@@ -153,7 +153,7 @@ def what_is_left(before: Traces, processes: set[Process]) -> dict[str, object]:
             if path.name not in caches and path.suffix != ".lock"
         },
     }
-    return {kind: found for kind, found in left.items() if found}
+    return {kind: leftovers for kind, leftovers in left.items() if leftovers}
 
 
 def _of_another_lab(path: str) -> bool:

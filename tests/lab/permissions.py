@@ -29,10 +29,10 @@ class Record:
 
 def remember(lab: Lab) -> None:
     """Note the policies of the stacks as they are deployed in a lab now."""
-    found = deployed_policies(lab.aws("cloudformation"), lab.aws("iam"))
-    for role, statements in found.items():
-        known = lab.policies.setdefault(role, [])
-        known.extend(statement for statement in statements if statement not in known)
+    deployed = deployed_policies(lab.aws("cloudformation"), lab.aws("iam"))
+    for role, statements in deployed.items():
+        policies = lab.policies.setdefault(role, [])
+        policies.extend(statement for statement in statements if statement not in policies)
 
 
 def of_lab(lab: Lab, files: Iterable[str]) -> Record:

@@ -75,7 +75,7 @@ class Lab:
         """A client; of the lab's administrator unless other credentials are given."""
         if not credentials and service in self._clients:
             return self._clients[service]
-        made = boto3.client(
+        client = boto3.client(
             service,  # type: ignore[call-overload]
             endpoint_url=self.status["endpoint_url"],
             region_name=self.status["region"],
@@ -89,8 +89,8 @@ class Lab:
             ),
         )
         if not credentials:
-            self._clients[service] = made
-        return made
+            self._clients[service] = client
+        return client
 
     @contextlib.contextmanager
     def allowed(self, name: str, policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:
@@ -134,8 +134,8 @@ class Lab:
     @property
     def has_stack(self) -> bool:
         """Is there the stack that most tests share?"""
-        found = self.aws("cloudformation").describe_stacks()["Stacks"]
-        return any(each["StackName"] == stack.STACK for each in found)
+        stacks = self.aws("cloudformation").describe_stacks()["Stacks"]
+        return any(each["StackName"] == stack.STACK for each in stacks)
 
     # -- the cluster
 
@@ -157,8 +157,8 @@ class Lab:
     def pods(self, run_id: str, role: str | None = None) -> list[kubernetes.V1Pod]:
         """A run's pods."""
         selector = f"{RUN_LABEL}={run_id}" + (f",rackrate.dev/role={role}" if role else "")
-        found = self.core.list_pod_for_all_namespaces(label_selector=selector).items
-        return list(found)
+        listed = self.core.list_pod_for_all_namespaces(label_selector=selector).items
+        return list(listed)
 
     def left_in_cluster(self, run_id: str) -> list[str]:
         """What there is of a run in the cluster."""
@@ -166,14 +166,14 @@ class Lab:
         return [
             *(f"pod {pod.metadata.name}" for pod in self.pods(run_id)),
             *(
-                f"daemon set {found.metadata.name}"
-                for found in self.apps.list_daemon_set_for_all_namespaces(
+                f"daemon set {item.metadata.name}"
+                for item in self.apps.list_daemon_set_for_all_namespaces(
                     label_selector=selector
                 ).items
             ),
             *(
-                f"owner {found.metadata.name}"
-                for found in self.core.list_config_map_for_all_namespaces(
+                f"owner {item.metadata.name}"
+                for item in self.core.list_config_map_for_all_namespaces(
                     label_selector=selector
                 ).items
             ),
@@ -204,7 +204,7 @@ class Lab:
         name, namespace = f"all-of-{node.partition('.')[0]}", "default"
         cpus = self.core.read_node(node).status.allocatable["cpu"]
         pods = self.core.list_pod_for_all_namespaces(field_selector=f"spec.nodeName={node}").items
-        asked = sum(
+        requested = sum(
             parse_quantity((container.resources.requests or {}).get("cpu", "0"))
             for pod in pods
             for container in pod.spec.containers
@@ -213,7 +213,7 @@ class Lab:
             "name": "all",
             "image": self.status["tools_image"],
             "command": ["sleep", "infinity"],
-            "resources": {"requests": {"cpu": str(parse_quantity(cpus) - asked)}},
+            "resources": {"requests": {"cpu": str(parse_quantity(cpus) - requested)}},
         }
         spec = {
             "nodeName": node,
@@ -235,9 +235,9 @@ class Lab:
 
     def process(self, words: str, *, name: str) -> int:
         """The program `name` whose arguments contain `words`. Fails when there is none."""
-        found = self.processes(words, name=name)
-        assert found, f"no {name} with {words}"
-        return found[0]
+        processes = self.processes(words, name=name)
+        assert processes, f"no {name} with {words}"
+        return processes[0]
 
     def processes(self, words: str, *, name: str) -> list[int]:
         """The ids of the programs `name` whose arguments contain `words`."""
@@ -275,29 +275,29 @@ class Lab:
     def ended(self, run_id: str, seconds: float = 90) -> dict[str, Any]:
         """The description of a run's execution, once it is over."""
         return eventually(
-            lambda: found if (found := self.execution(run_id))["status"] != "RUNNING" else {},
+            lambda: run if (run := self.execution(run_id))["status"] != "RUNNING" else {},
             seconds=seconds,
             poll_seconds=0.5,
         )
 
-    def start_in(self, made: Deployment, run_id: str, plan: Mapping[str, Any] = SHORT) -> None:
+    def start_in(self, deployed: Deployment, run_id: str, plan: Mapping[str, Any] = SHORT) -> None:
         """Start an execution of another stack than the one that all tests share."""
         self.aws("stepfunctions").start_execution(
-            stateMachineArn=made.outputs["StateMachineArn"], name=run_id, input=json.dumps(plan)
+            stateMachineArn=deployed.outputs["StateMachineArn"], name=run_id, input=json.dumps(plan)
         )
 
-    def arn_in(self, made: Deployment, run_id: str) -> str:
+    def arn_in(self, deployed: Deployment, run_id: str) -> str:
         """The ARN of an execution of another stack."""
-        prefix = made.outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
+        prefix = deployed.outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
         return f"{prefix}:{run_id}"
 
-    def ended_in(self, made: Deployment, run_id: str, seconds: float = 120) -> dict[str, Any]:
+    def ended_in(self, deployed: Deployment, run_id: str, seconds: float = 120) -> dict[str, Any]:
         """The description of an execution of another stack, once it is over."""
-        arn, states = self.arn_in(made, run_id), self.aws("stepfunctions")
+        arn, states = self.arn_in(deployed, run_id), self.aws("stepfunctions")
 
         def ended() -> dict[str, Any]:
-            found: dict[str, Any] = states.describe_execution(executionArn=arn)
-            return found if found["status"] != "RUNNING" else {}
+            execution: dict[str, Any] = states.describe_execution(executionArn=arn)
+            return execution if execution["status"] != "RUNNING" else {}
 
         return eventually(ended, seconds=seconds, poll_seconds=0.5)
 
@@ -337,10 +337,10 @@ class Lab:
 
     def document(self, run_id: str, name: str) -> Any:
         """A JSON object of a run."""
-        found = self.aws("s3").get_object(
+        response = self.aws("s3").get_object(
             Bucket=self.outputs["BucketName"], Key=f"runs/{run_id}/{name}"
         )
-        return json.loads(found["Body"].read())
+        return json.loads(response["Body"].read())
 
     def rackrate(
         self, plan: Mapping[str, Any] | Path, run_id: str, seconds: float = 120

@@ -20,8 +20,8 @@ class SharedStack:
         return {p["ParameterKey"]: p["ParameterValue"] for p in self._described("Parameters")}
 
     def _described(self, section: str) -> list[dict[str, str]]:
-        (found,) = self._cloudformation.describe_stacks(StackName=stack.STACK)["Stacks"]
-        return list(found[section])
+        (description,) = self._cloudformation.describe_stacks(StackName=stack.STACK)["Stacks"]
+        return list(description[section])
 
     def output(self, name: str) -> str:
         """An output as it is now."""

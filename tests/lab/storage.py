@@ -42,8 +42,8 @@ def storage_class(lab: Lab, name: str, directory: Path) -> Iterator[None]:
 
 
 def _is_ready(lab: Lab) -> bool:
-    found = lab.apps.read_namespaced_deployment_status(storage.NAME, NAMESPACE)
-    return bool(found.status.ready_replicas)
+    deployment = lab.apps.read_namespaced_deployment_status(storage.NAME, NAMESPACE)
+    return bool(deployment.status.ready_replicas)
 
 
 def _objects(name: str, program: Path, directory: Path) -> list[dict[str, Any]]:

@@ -96,8 +96,8 @@ def lost_field(calls: list[dict[str, Any]]) -> None:
 
 
 def other_type(calls: list[dict[str, Any]]) -> None:
-    answer = next(call["answer"] for call in calls if call["operation"] == "DescribeInstances")
-    instance = answer["Reservations"][0]["Instances"][0]
+    response = next(call["answer"] for call in calls if call["operation"] == "DescribeInstances")
+    instance = response["Reservations"][0]["Instances"][0]
     instance["AmiLaunchIndex"] = str(instance["AmiLaunchIndex"])
 
 

@@ -30,8 +30,8 @@ def outsider(lab: Lab) -> Iterator[str]:
             }
         ],
     }
-    made = iam.create_role(RoleName="outsider", AssumeRolePolicyDocument=json.dumps(document))
-    yield made["Role"]["Arn"]
+    response = iam.create_role(RoleName="outsider", AssumeRolePolicyDocument=json.dumps(document))
+    yield response["Role"]["Arn"]
     iam.delete_role(RoleName="outsider")
 
 
@@ -49,11 +49,11 @@ def cluster_as(lab: Lab, role_arn: str) -> kubernetes.ApiClient:
         "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
         "AWS_SESSION_TOKEN": session["SessionToken"],
     }
-    made = lab.command(
+    result = lab.command(
         *("env", *(f"{name}={value}" for name, value in environment.items())),
         *("aws", "eks", "get-token", "--cluster-name", lab.outputs["ClusterName"]),
     )
-    return api(lab, json.loads(made.stdout)["status"]["token"])
+    return api(lab, json.loads(result.stdout)["status"]["token"])
 
 
 def api(lab: Lab, token: str) -> kubernetes.ApiClient:
@@ -160,10 +160,10 @@ def test_pod_security_is_restricted_in_the_namespace_even_for_an_administrator(l
 
 def test_nobody_creates_what_the_benchmark_never_makes_in_its_namespaces(lab: Lab) -> None:
     template = {"spec": {**pod()["spec"], "restartPolicy": "Never"}}
-    asked = {"metadata": {"name": "job"}, "spec": {"template": template}}
+    job = {"metadata": {"name": "job"}, "spec": {"template": template}}
     for namespace in (lab.namespace, f"{lab.namespace}-host"):
         with pytest.raises(kubernetes.ApiException) as refusal:
-            kubernetes.BatchV1Api(lab.core.api_client).create_namespaced_job(namespace, asked)
+            kubernetes.BatchV1Api(lab.core.api_client).create_namespaced_job(namespace, job)
         assert refusal.value.status == 403
         assert "exceeded quota: objects" in json.loads(refusal.value.body)["message"]
 
@@ -184,9 +184,9 @@ def test_nobody_makes_a_service_that_costs_money_or_takes_addresses(
     allowed = {"metadata": {"name": "way-in"}, "spec": {"ports": [{"port": 80}]}}
     for namespace in (lab.namespace, f"{lab.namespace}-host"):
         lab.core.create_namespaced_service(namespace, allowed, dry_run="All")
-        asked = {**allowed, "spec": {**allowed["spec"], **spec}}
+        service = {**allowed, "spec": {**allowed["spec"], **spec}}
         with pytest.raises(kubernetes.ApiException) as refusal:
-            lab.core.create_namespaced_service(namespace, asked)
+            lab.core.create_namespaced_service(namespace, service)
         assert "takes only plain Services" in json.loads(refusal.value.body)["message"]
 
 
@@ -197,18 +197,18 @@ def bootstrap(lab: Lab, event: dict[str, Any]) -> Any:
     """The answer of the bootstrap function to a call."""
     functions = lab.aws("lambda").list_functions()["Functions"]
     name = next(f["FunctionName"] for f in functions if "-BootstrapFunction-" in f["FunctionName"])
-    answer = lab.aws("lambda").invoke(FunctionName=name, Payload=json.dumps(event))
-    assert "FunctionError" not in answer, answer["Payload"].read()
-    return json.load(answer["Payload"])
+    response = lab.aws("lambda").invoke(FunctionName=name, Payload=json.dumps(event))
+    assert "FunctionError" not in response, response["Payload"].read()
+    return json.load(response["Payload"])
 
 
 def assert_nobody_administers(lab: Lab) -> None:
     """The bootstrap's role has an access entry, and no right in the cluster."""
     role = role_of(lab, "BootstrapFunction")
-    found = lab.aws("eks").list_associated_access_policies(
+    response = lab.aws("eks").list_associated_access_policies(
         clusterName=lab.outputs["ClusterName"], principalArn=role
     )
-    assert found["associatedAccessPolicies"] == []
+    assert response["associatedAccessPolicies"] == []
     assert refused(kubernetes.CoreV1Api(cluster_as(lab, role)).list_namespace) == 403
 
 
@@ -234,8 +234,8 @@ def test_the_schedule_takes_away_what_a_bootstrap_left_and_nothing_of_one_at_wor
         accessScope={"type": "cluster"},
     )
     bootstrap(lab, {"detail-type": "Scheduled Event"})
-    found = lab.aws("eks").list_associated_access_policies(clusterName=cluster, principalArn=role)
-    assert found["associatedAccessPolicies"], "it is as new as that of a function at work"
+    listed = lab.aws("eks").list_associated_access_policies(clusterName=cluster, principalArn=role)
+    assert listed["associatedAccessPolicies"], "it is as new as that of a function at work"
     bootstrap(lab, {"RequestType": "Heal"})
     assert_nobody_administers(lab)
 
@@ -243,8 +243,8 @@ def test_the_schedule_takes_away_what_a_bootstrap_left_and_nothing_of_one_at_wor
 def test_who_may_invoke_the_bootstrap_function_cannot_make_it_work_for_others(lab: Lab) -> None:
     lab.core.create_namespace({"metadata": {"name": "theirs"}})
     try:
-        asked = {"Namespace": "theirs", "Group": "system:authenticated", "Owner": "their-stack"}
-        event = {"RequestType": "Heal", "ResourceProperties": asked, **asked}
+        forged = {"Namespace": "theirs", "Group": "system:authenticated", "Owner": "their-stack"}
+        event = {"RequestType": "Heal", "ResourceProperties": forged, **forged}
         assert bootstrap(lab, event)["Group"] == f"rackrate:{lab.namespace}"
         rbac = kubernetes.RbacAuthorizationV1Api(lab.core.api_client)
         assert rbac.list_namespaced_role_binding("theirs").items == []
@@ -262,8 +262,8 @@ def host_pod(**changes: Any) -> dict[str, Any]:
     What they say of `container` changes the container's security context, of `pod` the pod's, and
     all else the pod's specification.
     """
-    made = pod(**{"readOnlyRootFilesystem": True} | changes.pop("container", {}))
-    made["spec"] |= {
+    body = pod(**{"readOnlyRootFilesystem": True} | changes.pop("container", {}))
+    body["spec"] |= {
         "hostNetwork": True,
         "automountServiceAccountToken": False,
         "securityContext": {
@@ -274,7 +274,7 @@ def host_pod(**changes: Any) -> dict[str, Any]:
         }
         | changes.pop("pod", {}),
     } | changes
-    return made
+    return body
 
 
 def each(security: dict[str, Any]) -> list[dict[str, Any]]:
@@ -284,11 +284,11 @@ def each(security: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"containers": [ours, other]}, {"initContainers": [other]}]
 
 
-def probing(what: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
+def probing(what: str, probe: dict[str, Any]) -> list[dict[str, Any]]:
     """Changes that give a container, and an init container that goes on, a probe or hooks."""
     (ours,) = host_pod()["spec"]["containers"]
-    other = {**ours, "name": "other", "restartPolicy": "Always", what: asked}
-    return [{"containers": [{**ours, what: asked}]}, {"initContainers": [other]}]
+    other = {**ours, "name": "other", "restartPolicy": "Always", what: probe}
+    return [{"containers": [{**ours, what: probe}]}, {"initContainers": [other]}]
 
 
 #: The instance's metadata, and how the kubelet could be made to ask for it.
@@ -358,8 +358,8 @@ def test_a_function_may_start_pods_in_the_nodes_own_network_where_the_stack_allo
         # It pings without a capability and without a sysctl of its own, as on Amazon Linux.
         ended = eventually(
             lambda: (
-                found
-                if (found := runner.read_namespaced_pod(started, host_namespace)).status.phase
+                current
+                if (current := runner.read_namespaced_pod(started, host_namespace)).status.phase
                 in ("Succeeded", "Failed")
                 else None
             ),
@@ -380,16 +380,16 @@ def test_the_guard_of_the_host_namespace_lets_nothing_in_but_pods_like_ours(
     lab: Lab, runner: kubernetes.CoreV1Api, host_namespace: str, rule: str
 ) -> None:
     administrator = lab.core
-    for asked in FORBIDDEN[rule]:
-        wanted = host_pod(**asked)
+    for changes in FORBIDDEN[rule]:
+        body = host_pod(**changes)
         for core in (runner, administrator):
             with pytest.raises(kubernetes.ApiException) as refusal:
-                core.create_namespaced_pod(host_namespace, wanted)
+                core.create_namespaced_pod(host_namespace, body)
             assert refusal.value.status == 422
             message = json.loads(refusal.value.body)["message"]
-            assert message.endswith(f"{host_namespace} takes only rackrate's pods: {rule}"), asked
+            assert message.endswith(f"{host_namespace} takes only rackrate's pods: {rule}"), changes
         # It is the guard that refuses, not the cluster: elsewhere the pod would be let in.
-        administrator.create_namespaced_pod("default", wanted, dry_run="All")
+        administrator.create_namespaced_pod("default", body, dry_run="All")
 
 
 def test_a_pod_of_the_host_namespace_takes_no_container_later_that_is_not_like_ours(

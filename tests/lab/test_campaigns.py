@@ -26,34 +26,34 @@ def campaign(lab: Lab, name: str, *options: str, seconds: float = 180) -> dict[s
         *("--out", str(lab.directory), *options),
         seconds=seconds,
     )
-    found: dict[str, Any] = json.loads((lab.directory / name / "campaign.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((lab.directory / name / "campaign.json").read_text())
+    return document
 
 
 def record(lab: Lab, name: str) -> dict[str, Any]:
     """A campaign's item in the table, empty before there is one."""
-    found = lab.aws("dynamodb").get_item(
+    response = lab.aws("dynamodb").get_item(
         TableName=lab.outputs["TableName"],
         Key={"pk": {"S": f"campaign#{name}"}, "sk": {"S": "campaign"}},
         ConsistentRead=True,
     )
-    return dict(found.get("Item", {}))
+    return dict(response.get("Item", {}))
 
 
-def start(lab: Lab, name: str, wanted: Mapping[str, Any]) -> str:
+def start(lab: Lab, name: str, plan: Mapping[str, Any]) -> str:
     """Start an execution of the campaigns' state machine; returns its ARN."""
     started = lab.aws("stepfunctions").start_execution(
-        stateMachineArn=lab.outputs["CampaignStateMachineArn"], name=name, input=json.dumps(wanted)
+        stateMachineArn=lab.outputs["CampaignStateMachineArn"], name=name, input=json.dumps(plan)
     )
     return str(started["executionArn"])
 
 
 def arms() -> dict[str, list[Link]]:
     """The links of each arm's nodes, by the value of placementGroup."""
-    found: dict[str, list[Link]] = {"true": [], "false": []}
+    links: dict[str, list[Link]] = {"true": [], "false": []}
     for link in caps.links():
-        found[link.labels["placementGroup"]].append(link)
-    return found
+        links[link.labels["placementGroup"]].append(link)
+    return links
 
 
 def nodes(lab: Lab) -> int:
@@ -62,20 +62,20 @@ def nodes(lab: Lab) -> int:
 
 def holders(lab: Lab) -> list[str]:
     """The ids that hold a lease on nodes."""
-    found = lab.aws("dynamodb").get_item(
+    response = lab.aws("dynamodb").get_item(
         TableName=lab.outputs["TableName"],
         Key={"pk": {"S": "lease"}, "sk": {"S": "nodes"}},
         ConsistentRead=True,
     )
-    return [each["M"]["run_id"]["S"] for each in found.get("Item", {}).values() if "M" in each]
+    return [each["M"]["run_id"]["S"] for each in response.get("Item", {}).values() if "M" in each]
 
 
 def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: Lab) -> None:
     before = arms()
-    told = campaign(lab, "drawn", "--draws", "2")
-    assert told["campaign"]["status"] == "succeeded"
-    assert [step["run_id"] for step in told["steps"]] == ["drawn-01", "drawn-02"]
-    placed = [{name for arm in step["nodes"].values() for name in arm} for step in told["steps"]]
+    drawn = campaign(lab, "drawn", "--draws", "2")
+    assert drawn["campaign"]["status"] == "succeeded"
+    assert [step["run_id"] for step in drawn["steps"]] == ["drawn-01", "drawn-02"]
+    placed = [{name for arm in step["nodes"].values() for name in arm} for step in drawn["steps"]]
     assert len(placed[0]) == len(placed[1]) == 2 * SIZE
     assert placed[0].isdisjoint(placed[1])
     after = arms()
@@ -92,7 +92,7 @@ def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: 
     assert {link.instance_id for arm in after.values() for link in arm} == set(
         everything[-2 * SIZE :]
     )
-    for answer in told["answers"]:
+    for answer in drawn["answers"]:
         assert [draw["run_id"] for draw in answer["draws"]] == ["drawn-01", "drawn-02"]
         # Two draws cannot tell about the placement group, however clear they are.
         assert answer["verdict"] == "inconclusive"
@@ -108,41 +108,41 @@ def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: 
         *("--out", str(lab.directory)),
     )
     pooled = json.loads((lab.directory / "pooled" / "campaign.json").read_text())
-    ratios = [[draw["ratio"] for draw in answer["draws"]] for answer in told["answers"]]
+    ratios = [[draw["ratio"] for draw in answer["draws"]] for answer in drawn["answers"]]
     assert [[draw["ratio"] for draw in answer["draws"]] for answer in pooled["answers"]] == ratios
 
 
 def test_a_sweep_changes_an_add_on_between_runs_and_puts_it_back(lab: Lab) -> None:
     def configuration() -> Any:
-        found = lab.aws("eks").describe_addon(
+        addon = lab.aws("eks").describe_addon(
             clusterName=lab.outputs["ClusterName"], addonName="kube-proxy"
         )["addon"]
-        return json.loads(found.get("configurationValues") or "{}")
+        return json.loads(addon.get("configurationValues") or "{}")
 
     before = configuration()
-    told = campaign(lab, "swept", "--sweep", "kube_proxy=iptables,nftables", "--runs-per-step", "1")
-    assert [step["value"] for step in told["steps"]] == ["iptables", "nftables"]
-    assert {cell["value"] for cell in told["sweep"]} == {"iptables", "nftables"}
+    data = campaign(lab, "swept", "--sweep", "kube_proxy=iptables,nftables", "--runs-per-step", "1")
+    assert [step["value"] for step in data["steps"]] == ["iptables", "nftables"]
+    assert {cell["value"] for cell in data["sweep"]} == {"iptables", "nftables"}
     assert configuration() == before
 
 
 def test_a_sweep_over_releases_of_the_image_replaces_the_nodes_and_goes_back(lab: Lab) -> None:
     def group(arm: str) -> dict[str, Any]:
         names = lab.outputs[f"{arm}NodeGroups"]
-        found: dict[str, Any] = lab.aws("eks").describe_nodegroup(
+        description: dict[str, Any] = lab.aws("eks").describe_nodegroup(
             clusterName=lab.outputs["ClusterName"], nodegroupName=names
         )["nodegroup"]
-        return found
+        return description
 
     newest = group("Treatment")["releaseVersion"]
     older = newest.replace("20260714", "20260625")
     assert older != newest
     sweep = f"ami_release={newest},{older}"
-    told = campaign(lab, "released", "--sweep", sweep, "--runs-per-step", "1")
-    assert [step["value"] for step in told["steps"]] == [newest, older]
+    swept = campaign(lab, "released", "--sweep", sweep, "--runs-per-step", "1")
+    assert [step["value"] for step in swept["steps"]] == [newest, older]
     images = [
         {node["image"] for arm in results["arms"] for node in arm["node_facts"]}
-        for step in told["steps"]
+        for step in swept["steps"]
         if (results := json.loads((lab.directory / step["run_id"] / "results.json").read_text()))
     ]
     assert [len(each) for each in images] == [1, 1]
@@ -155,7 +155,7 @@ def test_a_sweep_over_instance_types_starts_nodes_of_each_type_and_leaves_no_ver
     lab: Lab,
 ) -> None:
     def versions() -> dict[str, list[str]]:
-        found = {}
+        result = {}
         for arm in ("Treatment", "Baseline"):
             group = lab.aws("eks").describe_nodegroup(
                 clusterName=lab.outputs["ClusterName"],
@@ -165,20 +165,20 @@ def test_a_sweep_over_instance_types_starts_nodes_of_each_type_and_leaves_no_ver
                 LaunchTemplateId=group["launchTemplate"]["id"]
             )["LaunchTemplateVersions"]
             numbers = [str(each["VersionNumber"]) for each in template]
-            found[arm] = [group["launchTemplate"]["version"], *numbers]
-        return found
+            result[arm] = [group["launchTemplate"]["version"], *numbers]
+        return result
 
     before = versions()
     types = ["c5.large", "c5.xlarge"]
     sweep = f"instance_type={','.join(types)}"
-    told = campaign(lab, "typed", "--sweep", sweep, "--runs-per-step", "1")
-    assert [step["value"] for step in told["steps"]] == types
-    found = [
+    swept = campaign(lab, "typed", "--sweep", sweep, "--runs-per-step", "1")
+    assert [step["value"] for step in swept["steps"]] == types
+    result = [
         {node["instance_type"] for arm in results["arms"] for node in arm["node_facts"]}
-        for step in told["steps"]
+        for step in swept["steps"]
         if (results := json.loads((lab.directory / step["run_id"] / "results.json").read_text()))
     ]
-    assert found == [{each} for each in types]
+    assert result == [{each} for each in types]
     assert versions() == before
     assert nodes(lab) == 2 * SIZE
 
@@ -240,10 +240,10 @@ def test_a_campaign_that_is_stopped_in_a_change_or_a_run_leaves_the_nodes_as_the
 def test_the_hourly_sweep_finds_nothing_to_put_back_after_campaigns_that_ended(lab: Lab) -> None:
     functions = lab.aws("lambda").list_functions()["Functions"]
     (name,) = (f["FunctionName"] for f in functions if "-RestoreFunction-" in f["FunctionName"])
-    answer = lab.aws("lambda").invoke(
+    response = lab.aws("lambda").invoke(
         FunctionName=name, Payload=json.dumps({"detail-type": "Scheduled Event"})
     )
-    swept = json.loads(answer["Payload"].read())
+    swept = json.loads(response["Payload"].read())
     assert (swept["restored"], swept["unrestored"], swept["ended"]) == ([], [], [])
 
 

@@ -22,17 +22,17 @@ ROLLOUT_SECONDS = 60
 
 def outcome(lab: Lab, update: str, **of: str) -> dict[str, Any]:
     """An update that has ended; empty before."""
-    found = lab.aws("eks").describe_update(name=lab.outputs["ClusterName"], updateId=update, **of)[
+    state = lab.aws("eks").describe_update(name=lab.outputs["ClusterName"], updateId=update, **of)[
         "update"
     ]
-    return {} if found["status"] == "InProgress" else dict(found)
+    return {} if state["status"] == "InProgress" else dict(state)
 
 
 def rate(line: str) -> float:
     """The rate that `tc` shows, in bits per second."""
-    found = re.search(r"rate ([\d.]+)([KMG]?)bit", line)
-    assert found is not None, line
-    return float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[found[2]]
+    match = re.search(r"rate ([\d.]+)([KMG]?)bit", line)
+    assert match is not None, line
+    return float(match[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[match[2]]
 
 
 @pytest.fixture
@@ -42,16 +42,16 @@ def restored_cni(lab: Lab) -> Iterator[None]:
 
 
 def update(lab: Lab, version: str) -> None:
-    asked = lab.aws("eks").update_addon(
+    begun = lab.aws("eks").update_addon(
         clusterName=lab.outputs["ClusterName"],
         addonName=addons.VPC_CNI,
         addonVersion=version,
         resolveConflicts="OVERWRITE",
     )["update"]["id"]
-    found = eventually(
-        lambda: outcome(lab, asked, addonName=addons.VPC_CNI), seconds=ROLLOUT_SECONDS
+    ended = eventually(
+        lambda: outcome(lab, begun, addonName=addons.VPC_CNI), seconds=ROLLOUT_SECONDS
     )
-    assert found["status"] == "Successful", found
+    assert ended["status"] == "Successful", ended
 
 
 @pytest.mark.usefixtures("restored_cni")
@@ -97,5 +97,5 @@ def test_every_node_runs_the_version_of_an_update_that_is_over_and_pods_pay_for_
         lab.core.delete_namespaced_pod(pod, "default", grace_period_seconds=0)
     limited = [line for line in shown.splitlines() if line.startswith("qdisc tbf")]
     assert len(limited) == 2, "one for each direction"
-    wanted = link.limits.instance * cni.OLD_SHARE
-    assert [rate(line) for line in limited] == pytest.approx([wanted, wanted], rel=0.002)
+    expected = link.limits.instance * cni.OLD_SHARE
+    assert [rate(line) for line in limited] == pytest.approx([expected, expected], rel=0.002)

@@ -83,14 +83,14 @@ def rackrate(lab: Lab, *arguments: str, codes: tuple[int, ...] = (0,)) -> tuple[
 
 def opened(url: str) -> bytes:
     """What anybody gets who has a link and nothing else."""
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        assert answer.headers["Content-Type"].startswith("text/html")
-        return bytes(answer.read())
+    with urllib.request.urlopen(url, timeout=10) as response:
+        assert response.headers["Content-Type"].startswith("text/html")
+        return bytes(response.read())
 
 
-def kept(lab: Lab, key: str) -> bytes:
-    found = lab.aws("s3").get_object(Bucket=lab.outputs["BucketName"], Key=key)
-    return bytes(found["Body"].read())
+def stored(lab: Lab, key: str) -> bytes:
+    response = lab.aws("s3").get_object(Bucket=lab.outputs["BucketName"], Key=key)
+    return bytes(response["Body"].read())
 
 
 def test_runs_on_the_same_nodes_take_turns(lab: Lab, runs: dict[str, Any]) -> None:
@@ -127,7 +127,7 @@ def test_the_link_to_the_page_opens_without_credentials_and_only_with_its_signat
         (runs[RUN]["report"], f"runs/{RUN}/report.html"),
         (compared["report"], f"comparisons/{COMPARISON}/report.html"),
     ):
-        assert opened(link) == kept(lab, key)
+        assert opened(link) == stored(lab, key)
         with pytest.raises(urllib.error.HTTPError) as refused:
             opened(link.partition("?")[0])
         assert refused.value.code == 403
@@ -137,10 +137,10 @@ def test_a_run_measures_on_after_a_look_that_settled_nothing(
     lab: Lab, runs: dict[str, Any]
 ) -> None:
     """The page of the first ten minutes (test_docs.py) has a run that stops early."""
-    found = lab.document(RUN, "results.json")
-    assert found["stopped"]["after_blocks"] == 6
-    assert (found["trials"]["planned"], found["trials"]["measured"]) == (6 * 2 * 2, 6 * 2 * 2)
-    assert {each["blocks"] for each in found["verdicts"]} == {6}
+    results = lab.document(RUN, "results.json")
+    assert results["stopped"]["after_blocks"] == 6
+    assert (results["trials"]["planned"], results["trials"]["measured"]) == (6 * 2 * 2, 6 * 2 * 2)
+    assert {each["blocks"] for each in results["verdicts"]} == {6}
     assert {"blocks_1.json", "blocks_2.json"} < lab.objects(RUN)
     assert lab.document(OTHER, "results.json")["stopped"] is None
 
@@ -157,7 +157,7 @@ def test_a_comparison_says_what_differed_and_then_what_it_did(lab: Lab, compared
     )
     assert "scaled by 0.1" in compared["conclusion"]
     assert len(compared["verdicts"]) == 4, "two tests, two arms"
-    document = json.loads(kept(lab, compared["comparison_key"]))
+    document = json.loads(stored(lab, compared["comparison_key"]))
     assert document["schema"] == "rackrate.comparison.v1"
     assert document["comparison"]["baseline"] == ALONE
     assert document["comparison"]["with_runs"] == [OTHER]
@@ -178,8 +178,8 @@ def test_a_run_is_compared_with_the_spread_of_the_runs_of_a_baseline(
     results = lab.document(RUN, "results.json")
     assert f"since the 4 runs of {NAME}" in results["conclusion"]
     assert {d["what"] for d in results["regression_differences"]} == {"blocks"}
-    _, answer = rackrate(lab, "compare", RUN, NAME, "--out", str(tmp_path))
-    comparison = answer["comparison"]
+    _, output = rackrate(lab, "compare", RUN, NAME, "--out", str(tmp_path))
+    comparison = output["comparison"]
     assert comparison["comparison"]["with_runs"] == list(OTHERS)
     for verdicts, baseline in (
         (results["regressions"], lambda _: f"{NAME}: {', '.join(OTHERS)}"),
@@ -197,11 +197,11 @@ def test_a_run_is_compared_with_the_spread_of_the_runs_of_a_baseline(
 def test_a_gate_is_decided_by_four_runs_and_refused_with_one(
     lab: Lab, runs: dict[str, Any]
 ) -> None:
-    asked = ("show", RUN, "--require", "tcp-1 not worse than before")
-    code, answer = rackrate(lab, *asked, codes=(0, 1))
+    command = ("show", RUN, "--require", "tcp-1 not worse than before")
+    code, output = rackrate(lab, *command, codes=(0, 1))
     of_tcp = [v for v in lab.document(RUN, "results.json")["regressions"] if v["test"] == "tcp-1"]
     assert code == int(any(verdict["verdict"] == "worse" for verdict in of_tcp))
-    assert [each["met"] for each in answer["requirements"]] == [code == 0]
+    assert [each["met"] for each in output["requirements"]] == [code == 0]
     too_few = ("compare", RUN, ALONE, "--require", "tcp-1 not worse")
     _, refused = rackrate(lab, *too_few, codes=(2,))
     assert f"rackrate baseline add {ALONE}" in refused["error"]
@@ -215,7 +215,7 @@ def test_a_comparison_is_no_run(lab: Lab, compared: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("refused", "sentence"),
     [
         ({"run": "nowhere", "with": OTHER}, "compare.run: there is no run and no baseline"),
         ({"run": RUN, "with": RUN}, f"compare.with: is the run '{RUN}' itself"),
@@ -223,11 +223,11 @@ def test_a_comparison_is_no_run(lab: Lab, compared: Any) -> None:
     ],
 )
 def test_a_refused_comparison_says_why_in_a_sentence_and_is_no_failed_run(
-    lab: Lab, runs: dict[str, Any], asked: dict[str, str], said: str
+    lab: Lab, runs: dict[str, Any], refused: dict[str, str], sentence: str
 ) -> None:
-    name = f"refused-{'-'.join(asked.values())}"
-    ended = comparing(lab, name, asked)
+    name = f"refused-{'-'.join(refused.values())}"
+    ended = comparing(lab, name, refused)
     assert (ended["status"], ended["error"]) == ("FAILED", "InvalidComparison")
-    assert ended["cause"].startswith(said)
+    assert ended["cause"].startswith(sentence)
     assert "\n" not in ended["cause"]
     assert lab.record(name) == {}

@@ -186,9 +186,9 @@ def test_ctrl_c_while_a_demo_is_set_up_takes_the_lab_down(untouched: Traces) -> 
         eventually((daemon.state_directory() / "status.json").exists, seconds=60)
         processes = lab_processes()
         os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to everything in front
-        said, errors = demo.communicate(timeout=BUSY * 30)
+        output, errors = demo.communicate(timeout=BUSY * 30)
     assert demo.returncode == 130
-    assert "taking the lab down" in said
+    assert "taking the lab down" in output
     assert "Traceback" not in errors
     assert processes
     assert what_is_left(untouched, processes) == {}
@@ -196,20 +196,20 @@ def test_ctrl_c_while_a_demo_is_set_up_takes_the_lab_down(untouched: Traces) -> 
 
 def test_of_two_starts_at_once_one_says_that_the_other_has_the_lab(untouched: Traces) -> None:
     lock = daemon.acquire_lock()
-    said: list[str] = []
+    refusals: list[str] = []
 
     def second() -> None:
         try:
             bring_up(lambda step: None, tied=True)
         except LabError as error:
-            said.append(str(error))
+            refusals.append(str(error))
 
     thread = threading.Thread(target=second)
     thread.start()
     thread.join(30)
     os.close(lock)
-    assert len(said) == 1
-    assert "already up or another demo is running" in said[0]
+    assert len(refusals) == 1
+    assert "already up or another demo is running" in refusals[0]
 
 
 def test_a_port_in_use_is_passed_over() -> None:

@@ -26,7 +26,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(page: str, clone: Path) -> str:
     """Run a page's blocks in a shell that knows of no AWS; returns what they printed."""
     text = "".join(block.text for block in shell(LAB) if block.page == page)
-    kept = {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("AWS_", "KUBE", "VIRTUAL_ENV"))
@@ -34,7 +34,7 @@ def run(page: str, clone: Path) -> str:
     done = subprocess.run(
         ["bash", "-euxo", "pipefail", "-c", text],
         cwd=clone,
-        env=kept,
+        env=variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -46,10 +46,10 @@ def run(page: str, clone: Path) -> str:
 
 
 def test_the_ten_minutes_in_the_lab_are_as_the_page_says(lab: Lab, clone: Path) -> None:
-    said = run(START, clone)
+    output = run(START, clone)
     nodes = [*lab.nodes(placement_group=True), *lab.nodes(placement_group=False)]
     assert len(nodes) == 4
-    assert all(node in said for node in nodes)
+    assert all(node in output for node in nodes)
     results = json.loads((clone / "out" / "latest" / "results.json").read_text("utf-8"))
     assert results["run"]["id"] == "first"
     # What they came to is the demo's to test: here other labs are at work beside this one.
@@ -60,8 +60,8 @@ def test_the_ten_minutes_in_the_lab_are_as_the_page_says(lab: Lab, clone: Path) 
     assert stopped["why"] == "settled"
     assert 6 <= stopped["after_blocks"] < stopped["most_blocks"] == 12
     assert results["trials"]["planned"] == stopped["after_blocks"] * 2 * 2, "tests, arms"
-    assert stopped["text"] in said
-    assert "report.html" in said
+    assert stopped["text"] in output
+    assert "report.html" in output
 
 
 @pytest.mark.parametrize("page", OTHERS)

@@ -62,22 +62,22 @@ def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
     lab: Lab, toggles: Toggles, topic: str
 ) -> None:
     before = Guest(lab)
-    with toggles.deployed("existing-cluster") as made:
+    with toggles.deployed("existing-cluster") as guest:
         during = Guest(lab)
-        made_for_it = {"rackrate-taskcat", "rackrate-taskcat-host"}
-        assert during.namespaces - before.namespaces == made_for_it
+        namespaces = {"rackrate-taskcat", "rackrate-taskcat-host"}
+        assert during.namespaces - before.namespaces == namespaces
         assert during.guards - before.guards == {
             "rackrate-taskcat-host.rackrate.dev",
-            *(f"{namespace}-services.rackrate.dev" for namespace in made_for_it),
+            *(f"{namespace}-services.rackrate.dev" for namespace in namespaces),
         }
         added = during.entries - before.entries
-        assert added and all(f":role/{made.name}" in entry for entry in added)
+        assert added and all(f":role/{guest.name}" in entry for entry in added)
         assert (during.nodes, during.settings, during.rules) == (
             before.nodes,
             before.settings,
             before.rules,
         )
-        results = run_of(lab, made)
+        results = run_of(lab, guest)
         assert results["run"]["status"] == "succeeded"
         # HostNetwork lets functions read what the nodes' interfaces have counted.
         assert results["counters"]["nodes"].keys() == during.nodes.keys()
@@ -90,24 +90,24 @@ def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
             ("treatment", "cluster", "on-demand"),
             ("baseline", None, "on-demand"),
         }
-        _refuse_wrong_labels(lab, made)
+        _refuse_wrong_labels(lab, guest)
         alarms = lab.aws("cloudwatch").describe_alarms()["MetricAlarms"]
         assert any(alarm["AlarmActions"] == [topic] for alarm in alarms)
-        _measure_until_deleted(lab, made)
+        _measure_until_deleted(lab, guest)
     after = Guest(lab)
     assert vars(after) == vars(before)
 
 
-def _measure_until_deleted(lab: Lab, made: Deployment) -> None:
+def _measure_until_deleted(lab: Lab, guest: Deployment) -> None:
     """Start a run that is still measuring when its stack is deleted.
 
     Its end is gone with the state machine; what counts is what it leaves in the cluster.
     """
-    lab.start_in(made, "deleted", {**SHORT, "blocks": 20})
+    lab.start_in(guest, "deleted", {**SHORT, "blocks": 20})
     eventually(lambda: lab.pods("deleted", "client"), seconds=90)
 
 
-def _refuse_wrong_labels(lab: Lab, made: Deployment) -> None:
+def _refuse_wrong_labels(lab: Lab, guest: Deployment) -> None:
     """Swap the labels of two nodes: EC2 knows better, and a run says so and measures nothing."""
     inside, outside = (lab.nodes(placement_group=group)[0] for group in (True, False))
 
@@ -117,18 +117,18 @@ def _refuse_wrong_labels(lab: Lab, made: Deployment) -> None:
     label(inside, "false")
     label(outside, "true")
     try:
-        lab.start_in(made, "wrongly-labelled")
-        ended = lab.ended_in(made, "wrongly-labelled")
+        lab.start_in(guest, "wrongly-labelled")
+        ended = lab.ended_in(guest, "wrongly-labelled")
     finally:
         label(inside, "true")
         label(outside, "false")
     assert ended["status"] == "FAILED"
     assert ended["error"] == "InvalidPlan"
-    said = ended["cause"]
-    assert "the arm 'treatment' is to be in a cluster placement group" in said
-    assert f"({outside}) is in none" in said
-    assert "the arm 'baseline' is to be in no placement group" in said
-    assert f"({inside}) is in the cluster placement group" in said
+    cause = ended["cause"]
+    assert "the arm 'treatment' is to be in a cluster placement group" in cause
+    assert f"({outside}) is in none" in cause
+    assert "the arm 'baseline' is to be in no placement group" in cause
+    assert f"({inside}) is in the cluster placement group" in cause
 
 
 @contextlib.contextmanager
@@ -143,7 +143,7 @@ def pools(lab: Lab) -> Iterator[str]:
     subnet = described["resourcesVpcConfig"]["subnetIds"][0]
     group = ec2.create_placement_group(GroupName="fast", Strategy="cluster")["PlacementGroup"]
     taint = {"key": "dedicated", "value": "bench", "effect": "NoSchedule"}
-    made = []
+    created = []
     for name, placement, taints in (
         ("fast", {"placementGroupSelector": {"name": "fast"}}, [taint]),
         ("plain", {}, []),
@@ -173,11 +173,11 @@ def pools(lab: Lab) -> Iterator[str]:
             manifest = {"apiVersion": f"{owner}/v1", "kind": kind, "metadata": {"name": name}}
             plural = f"{kind.lower()}es" if kind == "EC2NodeClass" else f"{kind.lower()}s"
             api.create_cluster_custom_object(owner, "v1", plural, {**manifest, "spec": spec})
-            made.append((owner, "v1", plural, name))
+            created.append((owner, "v1", plural, name))
     try:
         yield group["GroupId"]
     finally:
-        for each in made:
+        for each in created:
             api.delete_cluster_custom_object(*each)
         ec2.delete_placement_group(GroupName="fast")
 
@@ -198,17 +198,17 @@ def test_a_guest_brings_the_nodes_of_tainted_pools_keeps_them_for_its_run_and_le
             OnDemandNodeCount="2",
             RunOnCreate=json.dumps(pausing),
             AlarmRecipient="",
-        ) as made,
+        ) as guest,
     ):
-        results = run_of(lab, made)
+        results = run_of(lab, guest)
         assert results["run"]["status"] == "succeeded"
         facts = {arm["name"]: arm["node_facts"] for arm in results["arms"]}
         for arm, pool, of_group in (("treatment", "fast", group), ("baseline", "plain", None)):
             assert len(facts[arm]) == 2
             for fact in facts[arm]:
                 assert fact["name"] not in before
-                told = (fact["node_pool"], fact["capacity_type"], fact["labelled_group_id"])
-                assert told == (pool, "on-demand", of_group)
+                values = (fact["node_pool"], fact["capacity_type"], fact["labelled_group_id"])
+                assert values == (pool, "on-demand", of_group)
         eventually(
             lambda: {node.metadata.name for node in nodes(lab)} == before,
             seconds=30,

@@ -45,16 +45,16 @@ SERVICE = re.compile(r"(?<![\d.])172\.20\.\d+\.\d+")
 @functools.cache
 def shortened(name: str) -> dict[str, Any]:
     """A plan of docs/plans with two blocks, tests of a second or so and no warm-up."""
-    found = json.loads((PLANS / f"{name}.json").read_text("utf-8"))
+    plan = json.loads((PLANS / f"{name}.json").read_text("utf-8"))
     tests = []
-    for entry in found["tests"]:
+    for entry in plan["tests"]:
         test = {"name": entry} if isinstance(entry, str) else entry
         options = type(complete(test)).model_fields
         shorter = {key: SHORT[key] for key in SHORT if key in options}
         if test["name"] == "latency-loaded":
             shorter["messages_per_second"] = 5000  # which a busy machine keeps
         tests.append({**test, **shorter})
-    return {**found, "tests": tests, "blocks": BLOCKS, "warm_up": False}
+    return {**plan, "tests": tests, "blocks": BLOCKS, "warm_up": False}
 
 
 def complete(test: Mapping[str, Any]) -> TestBase:
@@ -111,8 +111,8 @@ def check_networks(lab: Lab, plan: Mapping[str, Any], trials: list[dict[str, Any
     bucket = lab.outputs["BucketName"]
     for trial in trials:
         arm = arms_of(plan)[trial["arm"]]
-        found = lab.aws("s3").get_object(Bucket=bucket, Key=trial["raw_key"])
-        printed = found["Body"].read().decode()
+        response = lab.aws("s3").get_object(Bucket=bucket, Key=trial["raw_key"])
+        printed = response["Body"].read().decode()
         assert trial["via"] == arm["via"]
         if trial["tool"] in TOLD:
             assert (SERVICE.search(printed) is not None) == (arm["via"] == "service"), printed[
@@ -122,8 +122,8 @@ def check_networks(lab: Lab, plan: Mapping[str, Any], trials: list[dict[str, Any
             network = arm[f"{side}_network"]
             assert trial[f"{side}_network"] == network
             address = re.escape(address_of[trial[side]])
-            told = re.search(rf"(?<![\d.]){address}(?![\d.])", printed) is not None
-            assert told == (network == "host"), f"{side} of {trial['sk']}:\n{printed[:2000]}"
+            is_printed = re.search(rf"(?<![\d.]){address}(?![\d.])", printed) is not None
+            assert is_printed == (network == "host"), f"{side} of {trial['sk']}:\n{printed[:2000]}"
 
 
 def check_verdicts(lab: Lab, run: str, plan: Mapping[str, Any]) -> None:

@@ -46,17 +46,17 @@ def ping(node: str, address: str, *more: str, count: int = 20) -> Ping:
     ping waits one interval, or twice the longest round trip. With 10 ms between packets an answer
     of a busy machine came later than that and counted as lost.
     """
-    said = inside(
+    output = inside(
         *(*tools.command("ping"), "-q", "-c", str(count), "-l", str(count)),
         *("-i", "1", "-W", "1", *more, address),
         node=node,
     )
-    duplicates = re.search(r"\+(\d+) duplicates", said)
-    average = re.search(r"= [\d.]+/([\d.]+)/", said)
-    found = re.search(r"(\d+) received", said)
-    assert found, said
+    duplicates = re.search(r"\+(\d+) duplicates", output)
+    average = re.search(r"= [\d.]+/([\d.]+)/", output)
+    received = re.search(r"(\d+) received", output)
+    assert received, output
     return Ping(
-        int(found[1]),
+        int(received[1]),
         int(duplicates[1]) if duplicates else 0,
         float(average[1]) if average else 0.0,
     )

@@ -34,8 +34,8 @@ def measuring_client(
     def found() -> kubernetes.V1Pod | None:
         for pod in lab.pods(run_id, "client"):
             labels = pod.metadata.labels
-            wanted = (str(block), arm, str(attempt))
-            if tuple(labels[f"rackrate.dev/{n}"] for n in ("block", "arm", "attempt")) != wanted:
+            expected = (str(block), arm, str(attempt))
+            if tuple(labels[f"rackrate.dev/{n}"] for n in ("block", "arm", "attempt")) != expected:
                 continue
             statuses = [
                 *(pod.status.init_container_statuses or []),
@@ -118,8 +118,8 @@ def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zer
     assert all(t["attempt"] == 2 for t in trials if int(t["block"]) == 1)
     # What both arms measured at first is kept too.
     assert len(raw_outputs(lab, "lost", 2)) == len(again)
-    kept = [t for t in again if (int(t["block"]), t["arm"]) in {(1, "baseline"), (2, "treatment")}]
-    first = {t["raw_key"].removeprefix("runs/lost/").replace(".2.txt", ".1.txt") for t in kept}
+    lost = [t for t in again if (int(t["block"]), t["arm"]) in {(1, "baseline"), (2, "treatment")}]
+    first = {t["raw_key"].removeprefix("runs/lost/").replace(".2.txt", ".1.txt") for t in lost}
     assert first <= raw_outputs(lab, "lost", 1)
     record = lab.record("lost")
     counts = (record["trials_planned"], record["trials_measured"], record["trials_failed"])
@@ -164,9 +164,9 @@ def test_a_run_whose_node_is_lost_for_good_measures_the_others_ends_soon_and_nam
         seconds = time.monotonic() - lost_at
     print(f"{seconds:.0f} s from the fault to the end")
     assert (execution["status"], execution["error"]) == ("FAILED", "NodesUnavailable")
-    told = explained(execution)
-    assert told.startswith(f"arm baseline has no pair left to measure: node {node} is not Ready")
-    assert "of 48 trials were measured" in told
+    message = explained(execution)
+    assert message.startswith(f"arm baseline has no pair left to measure: node {node} is not Ready")
+    assert "of 48 trials were measured" in message
     assert seconds < BUSY * 120
     _, trials = parted(lab.items("given-up", "trial#"))
     healthy = [trial for trial in trials if trial["arm"] == "treatment"]
@@ -268,12 +268,12 @@ def test_a_stopped_run_is_continued_and_measures_only_what_is_missing(
     assert (record["status"], record["trials_measured"], record["trials_failed"]) == (
         ("succeeded", 8, 0)
     )
-    (said,) = [
+    (message,) = [
         warning
         for warning in lab.document("continued", "results.json")["warnings"]
         if "continued at" in warning
     ]
-    assert "4 of 8 trials were measured before, on the same nodes" in said
+    assert "4 of 8 trials were measured before, on the same nodes" in message
     assert lab.left_in_cluster("continued") == []
 
 
@@ -340,8 +340,8 @@ def test_a_run_that_may_not_wait_for_its_nodes_is_refused_and_names_who_holds_th
 ) -> None:
     execution = lab.execution("refused-while-busy")
     assert (execution["status"], execution["error"]) == ("FAILED", "NodesBusy")
-    told = explained(execution)
-    assert told.startswith("stopped holds the nodes of treatment and baseline and should end")
+    sentence = explained(execution)
+    assert sentence.startswith("stopped holds the nodes of treatment and baseline and should end")
     record = lab.record("refused-while-busy")
     assert (record["status"], record["error"]) == ("failed", "NodesBusy")
     assert "leased_at" not in record
@@ -401,12 +401,12 @@ def test_a_pair_that_cannot_talk_is_named_before_anything_is_measured(lab: Lab) 
         lab.start("cut-off", {**SHORT, "warm_up": True})
         execution = lab.ended("cut-off")
     assert (execution["status"], execution["error"]) == ("FAILED", "LinksDown")
-    told = explained(execution)
-    assert told.startswith("1 of 2 pairs could not be measured in the warm-up:\n")
-    assert f"arm treatment, {one} to {other}: " in told
-    assert "unable to connect" in told, "the tool's own words"
-    assert "arm baseline" not in told
-    assert "security groups" in told
+    sentence = explained(execution)
+    assert sentence.startswith("1 of 2 pairs could not be measured in the warm-up:\n")
+    assert f"arm treatment, {one} to {other}: " in sentence
+    assert "unable to connect" in sentence, "the tool's own words"
+    assert "arm baseline" not in sentence
+    assert "security groups" in sentence
     trials = lab.items("cut-off", "trial#")
     assert {(int(trial["block"]), trial["warm_up"]) for trial in trials} == {(0, True)}
     assert {trial["arm"]: trial["status"] for trial in trials} == {

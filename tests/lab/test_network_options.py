@@ -39,16 +39,16 @@ def lab(bare_lab: Lab) -> Lab:
 def test_reserved_capacity_is_used_and_given_back(lab: Lab, toggles: Toggles) -> None:
     ec2 = lab.aws("ec2")
     group = ec2.create_placement_group(GroupName="reserved", Strategy="cluster")["PlacementGroup"]
-    wanted = {
+    request = {
         "InstanceType": "c5.large",
         "InstancePlatform": "Linux/UNIX",
         "AvailabilityZone": "us-east-1b",
         "InstanceMatchCriteria": "targeted",
     }
     inside = ec2.create_capacity_reservation(
-        **wanted, InstanceCount=2, PlacementGroupArn=group["GroupArn"]
+        **request, InstanceCount=2, PlacementGroupArn=group["GroupArn"]
     )["CapacityReservation"]["CapacityReservationId"]
-    outside = ec2.create_capacity_reservation(**wanted, InstanceCount=2)["CapacityReservation"][
+    outside = ec2.create_capacity_reservation(**request, InstanceCount=2)["CapacityReservation"][
         "CapacityReservationId"
     ]
     toggles.tell(
@@ -59,16 +59,16 @@ def test_reserved_capacity_is_used_and_given_back(lab: Lab, toggles: Toggles) ->
     )
 
     def free() -> dict[str, int]:
-        found = ec2.describe_capacity_reservations()["CapacityReservations"]
-        return {r["CapacityReservationId"]: r["AvailableInstanceCount"] for r in found}
+        reservations = ec2.describe_capacity_reservations()["CapacityReservations"]
+        return {r["CapacityReservationId"]: r["AvailableInstanceCount"] for r in reservations}
 
     try:
-        with toggles.deployed("capacity-reservation") as made:
+        with toggles.deployed("capacity-reservation") as stack:
             assert free() == {inside: 0, outside: 0}
             assert {i["Placement"]["AvailabilityZone"] for i in instances(lab)} == {"us-east-1b"}
-            assert made.outputs["Zone"] == "us-east-1b"
+            assert stack.outputs["Zone"] == "us-east-1b"
             # Without Observability there is nobody to alarm.
-            assert "DashboardUrl" not in made.outputs
+            assert "DashboardUrl" not in stack.outputs
             assert lab.aws("cloudwatch").describe_alarms()["MetricAlarms"] == []
         assert free() == {inside: 2, outside: 2}
         reason = toggles.refused("capacity-reservation", NodeCount="3")
@@ -85,83 +85,83 @@ def test_reserved_capacity_is_used_and_given_back(lab: Lab, toggles: Toggles) ->
 
 class TestPrivateNat:
     @pytest.fixture(scope="class")
-    def made(self, toggles: Toggles) -> Iterator[Deployment]:
-        with toggles.deployed("private-nat") as made:
-            yield made
+    def stack(self, toggles: Toggles) -> Iterator[Deployment]:
+        with toggles.deployed("private-nat") as stack:
+            yield stack
 
     def test_without_a_strategy_both_arms_are_without_a_group(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         assert lab.aws("ec2").describe_placement_groups()["PlacementGroups"] == []
-        assert {arm["placement"] for arm in run_of(lab, made)["arms"]} == {"none"}
+        assert {arm["placement"] for arm in run_of(lab, stack)["arms"]} == {"none"}
 
     def test_functions_reach_a_private_endpoint_from_inside_the_vpc(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
-        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
+        cluster = lab.aws("eks").describe_cluster(name=stack.outputs["ClusterName"])["cluster"]
         assert cluster["resourcesVpcConfig"]["endpointPublicAccess"] is False
-        assert functions_in_vpc(lab, made) == {"private"}
-        assert run_of(lab, made)["run"]["status"] == "succeeded"
+        assert functions_in_vpc(lab, stack) == {"private"}
+        assert run_of(lab, stack)["run"]["status"] == "succeeded"
 
     def test_secrets_and_results_are_encrypted_with_a_key_that_goes_with_the_stack(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         (key,) = customer_keys(lab)
-        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
+        cluster = lab.aws("eks").describe_cluster(name=stack.outputs["ClusterName"])["cluster"]
         assert cluster["encryptionConfig"] == [
             {"resources": ["secrets"], "provider": {"keyArn": key["Arn"]}}
         ]
-        table = lab.aws("dynamodb").describe_table(TableName=made.outputs["TableName"])["Table"]
+        table = lab.aws("dynamodb").describe_table(TableName=stack.outputs["TableName"])["Table"]
         assert table["SSEDescription"]["KMSMasterKeyArn"] == key["Arn"]
-        rules = lab.aws("s3").get_bucket_encryption(Bucket=made.outputs["BucketName"])
+        rules = lab.aws("s3").get_bucket_encryption(Bucket=stack.outputs["BucketName"])
         (rule,) = rules["ServerSideEncryptionConfiguration"]["Rules"]
         assert rule["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"] == key["Arn"]
         assert {disk["KmsKeyId"] for disk in disks(lab)} == {key["Arn"]}
         # The table and the bucket are behind the key, and so is the page, which the link lets
         # anybody read who has it.
-        ended = lab.ended_in(made, made.outputs["RunOnCreateId"])
+        ended = lab.ended_in(stack, stack.outputs["RunOnCreateId"])
         with urllib.request.urlopen(json.loads(ended["output"])["report"], timeout=10) as page:
             assert b"</html>" in page.read()
 
     def test_idle_nodes_go_to_zero_and_come_back_for_a_run(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         eventually(lambda: not nodes(lab) and not instances(lab), seconds=60)
         # A run that is stopped does not keep its nodes either.
-        lab.start_in(made, "stopped")
+        lab.start_in(stack, "stopped")
         eventually(lambda: lab.pods("stopped", "client"), seconds=90)
         swept = lab.aws("lambda").invoke(
-            FunctionName=name_of_clean_up(lab, made),
+            FunctionName=name_of_clean_up(lab, stack),
             Payload=json.dumps({"detail-type": "Scheduled Event"}),
         )
         assert "FunctionError" not in swept
         assert len(nodes(lab)) == 4, "the hourly sweep leaves them to the run"
-        lab.aws("stepfunctions").stop_execution(executionArn=lab.arn_in(made, "stopped"))
+        lab.aws("stepfunctions").stop_execution(executionArn=lab.arn_in(stack, "stopped"))
         eventually(lambda: not nodes(lab) and not instances(lab), seconds=90)
         # What cannot run wakes nobody.
-        lab.start_in(made, "invalid", {"blocks": 0})
-        ended = lab.ended_in(made, "invalid")
+        lab.start_in(stack, "invalid", {"blocks": 0})
+        ended = lab.ended_in(stack, "invalid")
         assert (ended["status"], ended["error"]) == ("FAILED", "InvalidPlan")
         # A dry run neither, though it knows what the nodes will be.
-        lab.start_in(made, "estimated", {**SHORT, "dry_run": True})
-        ended = lab.ended_in(made, "estimated")
+        lab.start_in(stack, "estimated", {**SHORT, "dry_run": True})
+        ended = lab.ended_in(stack, "estimated")
         assert ended["status"] == "SUCCEEDED", ended.get("cause")
         assert instances(lab) == []
         run, estimated = (
             [node["instance_type"] for arm in plan["arms"] for node in arm["nodes"]]
-            for plan in (plan_of(lab, made), plan_of(lab, made, "estimated"))
+            for plan in (plan_of(lab, stack), plan_of(lab, stack, "estimated"))
         )
         assert estimated == run
         assert len(run) == 4
 
 
-def plan_of(lab: Lab, made: Deployment, run_id: str | None = None) -> Any:
+def plan_of(lab: Lab, stack: Deployment, run_id: str | None = None) -> Any:
     """plan.json of a run, by default of that which the stack began when it was created."""
-    found = lab.aws("s3").get_object(
-        Bucket=made.outputs["BucketName"],
-        Key=f"runs/{run_id or made.outputs['RunOnCreateId']}/plan.json",
+    response = lab.aws("s3").get_object(
+        Bucket=stack.outputs["BucketName"],
+        Key=f"runs/{run_id or stack.outputs['RunOnCreateId']}/plan.json",
     )
-    return json.loads(found["Body"].read())
+    return json.loads(response["Body"].read())
 
 
 # -- no way to the Internet
@@ -170,7 +170,7 @@ def plan_of(lab: Lab, made: Deployment, run_id: str | None = None) -> Any:
 def test_a_vpc_without_internet_has_endpoints_and_runs_the_image_the_stack_built(
     lab: Lab, toggles: Toggles
 ) -> None:
-    with toggles.deployed("private-endpoints", ToolImage="build") as made:
+    with toggles.deployed("private-endpoints", ToolImage="build") as stack:
         ec2 = lab.aws("ec2")
         open_gateways = [
             g for g in ec2.describe_nat_gateways()["NatGateways"] if g["State"] != "deleted"
@@ -185,13 +185,13 @@ def test_a_vpc_without_internet_has_endpoints_and_runs_the_image_the_stack_built
         assert services == {
             *("ec2", "ecr.api", "ecr.dkr", "eks", "sts", "states", "s3", "dynamodb")
         }
-        assert ".dkr.ecr." in made.outputs["ToolImage"]
-        results = run_of(lab, made)
+        assert ".dkr.ecr." in stack.outputs["ToolImage"]
+        results = run_of(lab, stack)
         assert results["run"]["status"] == "succeeded"
-        assert made.outputs["RunOnCreateConclusion"] in json.dumps(results)
-        assert "tcp-1" in made.outputs["RunOnCreateConclusion"]
-        assert plan_of(lab, made)["image"] == made.outputs["ToolImage"]
-        bucket = made.outputs["BucketName"]
+        assert stack.outputs["RunOnCreateConclusion"] in json.dumps(results)
+        assert "tcp-1" in stack.outputs["RunOnCreateConclusion"]
+        assert plan_of(lab, stack)["image"] == stack.outputs["ToolImage"]
+        bucket = stack.outputs["BucketName"]
         assert lab.aws("s3").list_objects_v2(Bucket=bucket)["KeyCount"] > 5
     # It was not to be kept: a bucket goes with all that is in it.
     with pytest.raises(ClientError):

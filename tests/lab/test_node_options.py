@@ -40,20 +40,20 @@ def lab(bare_lab: Lab) -> Lab:
 
 class TestPartition:
     @pytest.fixture(scope="class")
-    def made(self, toggles: Toggles) -> Iterator[Deployment]:
-        with toggles.deployed("partition") as made:
-            yield made
+    def stack(self, toggles: Toggles) -> Iterator[Deployment]:
+        with toggles.deployed("partition") as stack:
+            yield stack
 
     def test_a_partition_group_spreads_its_nodes_over_its_partitions(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         (group,) = lab.aws("ec2").describe_placement_groups()["PlacementGroups"]
         assert (group["Strategy"], group["PartitionCount"]) == ("partition", 3)
         grouped = [i for i in instances(lab) if i["Placement"].get("GroupName")]
         assert {i["Placement"]["PartitionNumber"] for i in grouped} == {1, 2, 3}
-        assert_guarded_nodes(lab, made, {"true": 3, "false": 3}, zones={"true": 1, "false": 2})
+        assert_guarded_nodes(lab, stack, {"true": 3, "false": 3}, zones={"true": 1, "false": 2})
 
-    def test_pairs_across_zones_are_an_arm_like_another(self, lab: Lab, made: Deployment) -> None:
+    def test_pairs_across_zones_are_an_arm_like_another(self, lab: Lab, stack: Deployment) -> None:
         plan = {
             **SHORT,
             "blocks": 2,
@@ -66,12 +66,12 @@ class TestPartition:
             "pairing": "mesh",
             "tests": [{"name": "rtt", "count": 10, "interval_seconds": 0.02}],
         }
-        lab.start_in(made, "two-zones", plan)
-        assert lab.ended_in(made, "two-zones")["status"] == "SUCCEEDED"
-        found = lab.aws("s3").get_object(
-            Bucket=made.outputs["BucketName"], Key="runs/two-zones/results.json"
+        lab.start_in(stack, "two-zones", plan)
+        assert lab.ended_in(stack, "two-zones")["status"] == "SUCCEEDED"
+        response = lab.aws("s3").get_object(
+            Bucket=stack.outputs["BucketName"], Key="runs/two-zones/results.json"
         )
-        results = json.loads(found["Body"].read())
+        results = json.loads(response["Body"].read())
         treatment, far = sorted(results["verdicts"], key=lambda v: v["arm"], reverse=True)
         assert (far["pairs"], far["partitions"]) == ({"arm": 2, "baseline": 1}, None)
         # A busy machine makes every way longer, and none shorter.
@@ -83,36 +83,36 @@ class TestPartition:
         assert not guards["placements"]["would_trip"]
         assert guards["topology"]["text"] == "EC2 reports no topology for c6g.large"
 
-    def test_the_outputs_lead_to_what_the_stack_made(self, lab: Lab, made: Deployment) -> None:
-        namespaces = {found.metadata.name for found in lab.core.list_namespace().items}
+    def test_the_outputs_lead_to_what_the_stack_made(self, lab: Lab, stack: Deployment) -> None:
+        namespaces = {namespace.metadata.name for namespace in lab.core.list_namespace().items}
         assert {name for name in namespaces if name.startswith("rackrate")} == {"rackrate"}
-        assert made.outputs["StateMachineUrl"].endswith(made.outputs["StateMachineArn"])
-        assert made.outputs["BucketName"] in made.outputs["ResultsUrl"]
+        assert stack.outputs["StateMachineUrl"].endswith(stack.outputs["StateMachineArn"])
+        assert stack.outputs["BucketName"] in stack.outputs["ResultsUrl"]
         (dashboard,) = lab.aws("cloudwatch").list_dashboards()["DashboardEntries"]
-        assert made.outputs["DashboardUrl"].endswith(dashboard["DashboardName"])
+        assert stack.outputs["DashboardUrl"].endswith(dashboard["DashboardName"])
         # The way of the command among the outputs.
-        lab.command(*made.outputs["UpdateKubeconfigCommand"].split(), "--kubeconfig", "/dev/null")
-        assert_tagged(lab, made)
+        lab.command(*stack.outputs["UpdateKubeconfigCommand"].split(), "--kubeconfig", "/dev/null")
+        assert_tagged(lab, stack)
 
-    def test_arm_nodes_get_images_of_their_architecture(self, lab: Lab, made: Deployment) -> None:
+    def test_arm_nodes_get_images_of_their_architecture(self, lab: Lab, stack: Deployment) -> None:
         images = {i["ImageId"] for i in instances(lab)}
         described = lab.aws("ec2").describe_images(ImageIds=sorted(images))["Images"]
         assert all("al2023-arm64" in image["Name"] for image in described)
         assert {i["InstanceType"] for i in instances(lab)} == {"c6g.large"}
 
     def test_nodes_take_the_pods_and_the_disks_that_the_stack_was_given(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         assert {node.status.capacity["pods"] for node in nodes(lab)} == {"20"}
         for disk in disks(lab):
             assert disk["VolumeSize"] == 40
             assert disk["Encrypted"] is True
 
-    def test_add_ons_take_the_settings_of_large_clusters(self, lab: Lab, made: Deployment) -> None:
+    def test_add_ons_take_the_settings_of_large_clusters(self, lab: Lab, stack: Deployment) -> None:
         eks = lab.aws("eks")
 
         def settings(name: str) -> Any:
-            addon = eks.describe_addon(clusterName=made.outputs["ClusterName"], addonName=name)
+            addon = eks.describe_addon(clusterName=stack.outputs["ClusterName"], addonName=name)
             return json.loads(addon["addon"]["configurationValues"])
 
         assert settings("vpc-cni")["env"]["ENABLE_PREFIX_DELEGATION"] == "true"
@@ -120,7 +120,7 @@ class TestPartition:
         assert settings("coredns")["autoScaling"]["enabled"] is True
 
     def test_a_run_that_is_stopped_sends_its_sentence_where_the_alarms_go(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         sns, sqs = lab.aws("sns"), lab.aws("sqs")
         (topic,) = sns.list_topics()["Topics"]
@@ -130,12 +130,12 @@ class TestPartition:
             TopicArn=topic["TopicArn"], Protocol="sqs", Endpoint=named["Attributes"]["QueueArn"]
         )["SubscriptionArn"]
         key = {"pk": {"S": "run#stopped"}, "sk": {"S": "run"}}
-        table = {"TableName": made.outputs["TableName"], "Key": key}
-        lab.start_in(made, "stopped")
+        table = {"TableName": stack.outputs["TableName"], "Key": key}
+        lab.start_in(stack, "stopped")
         eventually(
             lambda: "phase" in lab.aws("dynamodb").get_item(**table).get("Item", {}), seconds=90
         )
-        lab.aws("stepfunctions").stop_execution(executionArn=lab.arn_in(made, "stopped"))
+        lab.aws("stepfunctions").stop_execution(executionArn=lab.arn_in(stack, "stopped"))
 
         def received() -> list[Any]:
             return list(sqs.receive_message(QueueUrl=queue).get("Messages", []))
@@ -144,26 +144,26 @@ class TestPartition:
         sns.unsubscribe(SubscriptionArn=subscription)
         sqs.delete_queue(QueueUrl=queue)
         message = json.loads(letter["Body"])
-        assert message["Subject"] == f"{made.name}: run stopped was stopped"
+        assert message["Subject"] == f"{stack.name}: run stopped was stopped"
         first, *_, last = message["Message"].splitlines()
         assert first.startswith("The run was stopped"), message["Message"]
         for word in ("{", "arn:", "Traceback", "RequestId"):
             assert word not in message["Message"]
-        assert f"--stack {made.name}`" in last
+        assert f"--stack {stack.name}`" in last
         # A pod that ends while its node is deleted with the stack keeps its namespace for a minute.
         eventually(lambda: lab.left_in_cluster("stopped") == [], seconds=60)
 
-    def test_alarms_reach_the_address_that_was_given(self, lab: Lab, made: Deployment) -> None:
+    def test_alarms_reach_the_address_that_was_given(self, lab: Lab, stack: Deployment) -> None:
         (topic,) = lab.aws("sns").list_topics()["Topics"]
-        (told,) = lab.aws("sns").list_subscriptions()["Subscriptions"]
-        assert (told["Protocol"], told["Endpoint"]) == ("email", "alarms@example.com")
+        (target,) = lab.aws("sns").list_subscriptions()["Subscriptions"]
+        assert (target["Protocol"], target["Endpoint"]) == ("email", "alarms@example.com")
         alarms = lab.aws("cloudwatch").describe_alarms()["MetricAlarms"]
         assert len(alarms) >= 3
         assert {tuple(alarm["AlarmActions"]) for alarm in alarms} == {(topic["TopicArn"],)}
 
 
 def assert_guarded_nodes(
-    lab: Lab, made: Deployment, arms: Mapping[str, int], zones: Mapping[str, int] | None = None
+    lab: Lab, stack: Deployment, arms: Mapping[str, int], zones: Mapping[str, int] | None = None
 ) -> None:
     """Instances as a careful engineer wants them, and as many per arm as were asked for.
 
@@ -171,46 +171,46 @@ def assert_guarded_nodes(
     number of zones of each arm.
     """
     running = instances(lab)
-    found: dict[str, set[str]] = {}
+    zones_of_arms: dict[str, set[str]] = {}
     for node in nodes(lab):
         zone = node.metadata.labels["topology.kubernetes.io/zone"]
-        found.setdefault(node.metadata.labels["placementGroup"], set()).add(zone)
-    assert {arm: len(of) for arm, of in found.items()} == (zones or dict.fromkeys(arms, 1))
-    assert zones or len(set.union(*found.values())) == 1
+        zones_of_arms.setdefault(node.metadata.labels["placementGroup"], set()).add(zone)
+    assert {arm: len(of) for arm, of in zones_of_arms.items()} == (zones or dict.fromkeys(arms, 1))
+    assert zones or len(set.union(*zones_of_arms.values())) == 1
     for instance in running:
         assert instance["MetadataOptions"]["HttpTokens"] == "required"
         assert instance["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
         assert not instance.get("PublicIpAddress")
         tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
-        assert tags["rackrate:stack"] == made.name
+        assert tags["rackrate:stack"] == stack.name
         assert tags["rackrate:cost-center"] == "taskcat"
     labels = [node.metadata.labels["placementGroup"] for node in nodes(lab)]
     assert {arm: labels.count(arm) for arm in set(labels)} == dict(arms)
 
 
-def assert_tagged(lab: Lab, made: Deployment) -> None:
+def assert_tagged(lab: Lab, stack: Deployment) -> None:
     """The cost-allocation tags are on what costs something."""
-    cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
-    table = lab.aws("dynamodb").describe_table(TableName=made.outputs["TableName"])["Table"]
+    cluster = lab.aws("eks").describe_cluster(name=stack.outputs["ClusterName"])["cluster"]
+    table = lab.aws("dynamodb").describe_table(TableName=stack.outputs["TableName"])["Table"]
     (gateway,) = lab.aws("ec2").describe_nat_gateways()["NatGateways"][-1:]
-    found = {
+    by_kind = {
         "cluster": cluster["tags"],
         "table": pairs(
             lab.aws("dynamodb").list_tags_of_resource(ResourceArn=table["TableArn"])["Tags"]
         ),
         "bucket": pairs(
-            lab.aws("s3").get_bucket_tagging(Bucket=made.outputs["BucketName"])["TagSet"]
+            lab.aws("s3").get_bucket_tagging(Bucket=stack.outputs["BucketName"])["TagSet"]
         ),
         "nat gateway": pairs(gateway["Tags"]),
         "state machine": {
             tag["key"]: tag["value"]
             for tag in lab.aws("stepfunctions").list_tags_for_resource(
-                resourceArn=made.outputs["StateMachineArn"]
+                resourceArn=stack.outputs["StateMachineArn"]
             )["tags"]
         },
     }
-    for kind, tags in found.items():
-        assert tags.get("rackrate:stack") == made.name, kind
+    for kind, tags in by_kind.items():
+        assert tags.get("rackrate:stack") == stack.name, kind
         assert tags.get("rackrate:cost-center") == "taskcat", kind
 
 
@@ -223,17 +223,17 @@ def pairs(tags: list[dict[str, str]]) -> dict[str, str]:
 
 class TestSpread:
     @pytest.fixture(scope="class")
-    def made(self, toggles: Toggles) -> Iterator[Deployment]:
+    def stack(self, toggles: Toggles) -> Iterator[Deployment]:
         # The lab builds one Kubernetes.
-        with toggles.deployed("spread", KubernetesVersion="1.36") as made:
-            yield made
+        with toggles.deployed("spread", KubernetesVersion="1.36") as stack:
+            yield stack
 
-    def test_a_spread_group_keeps_its_nodes_apart(self, lab: Lab, made: Deployment) -> None:
+    def test_a_spread_group_keeps_its_nodes_apart(self, lab: Lab, stack: Deployment) -> None:
         (group,) = lab.aws("ec2").describe_placement_groups()["PlacementGroups"]
         assert (group["Strategy"], group["SpreadLevel"]) == ("spread", "rack")
         assert len([i for i in instances(lab) if i["Placement"].get("GroupName")]) == 2
 
-    def test_every_node_has_the_bandwidth_weighting(self, lab: Lab, made: Deployment) -> None:
+    def test_every_node_has_the_bandwidth_weighting(self, lab: Lab, stack: Deployment) -> None:
         options = [
             instance["NetworkPerformanceOptions"]
             for instance in instances(lab)
@@ -242,7 +242,7 @@ class TestSpread:
         assert options == [{"BandwidthWeighting": "vpc-1"}] * 4
 
     def test_load_nodes_are_of_their_own_type_and_belong_to_no_arm(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         (load,) = (i for i in instances(lab) if i["InstanceType"] == "c5.large")
         assert not load["Placement"].get("GroupName")
@@ -255,14 +255,14 @@ class TestSpread:
         assert "placementGroup" not in labels, "a stack that adopts the cluster would measure it"
 
     def test_bottlerocket_nodes_hold_as_many_pods_as_their_settings_say(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         (image,) = {i["ImageId"] for i in instances(lab)}
         (described,) = lab.aws("ec2").describe_images(ImageIds=[image])["Images"]
         assert "bottlerocket" in described["Name"]
         assert {node.status.capacity["pods"] for node in nodes(lab)} == {"20"}
 
-    def test_nodes_and_pods_live_in_the_secondary_range(self, lab: Lab, made: Deployment) -> None:
+    def test_nodes_and_pods_live_in_the_secondary_range(self, lab: Lab, stack: Deployment) -> None:
         addresses = [
             address.address
             for node in nodes(lab)
@@ -272,25 +272,25 @@ class TestSpread:
         assert len(addresses) == 5
         assert all(address.startswith("100.64.") for address in addresses)
 
-    def test_the_control_plane_is_as_the_parameters_say(self, lab: Lab, made: Deployment) -> None:
-        cluster = lab.aws("eks").describe_cluster(name=made.outputs["ClusterName"])["cluster"]
+    def test_the_control_plane_is_as_the_parameters_say(self, lab: Lab, stack: Deployment) -> None:
+        cluster = lab.aws("eks").describe_cluster(name=stack.outputs["ClusterName"])["cluster"]
         assert cluster["accessConfig"]["authenticationMode"] == "API"
         network = cluster["resourcesVpcConfig"]
         assert network["publicAccessCidrs"] == ["54.239.0.0/17"]
         enabled = [entry for entry in cluster["logging"]["clusterLogging"] if entry["enabled"]]
         assert {name for entry in enabled for name in entry["types"]} >= {"api", "audit"}
         # Nobody knows from where a function outside the VPC would come.
-        assert functions_in_vpc(lab, made) == {"private"}
+        assert functions_in_vpc(lab, stack) == {"private"}
 
     def test_every_role_of_the_stack_stays_within_the_boundary(
-        self, lab: Lab, made: Deployment
+        self, lab: Lab, stack: Deployment
     ) -> None:
         iam = lab.aws("iam")
         roles = [
             iam.get_role(RoleName=role["RoleName"])["Role"]
             for page in iam.get_paginator("list_roles").paginate()
             for role in page["Roles"]
-            if role["RoleName"].startswith(made.name)
+            if role["RoleName"].startswith(stack.name)
         ]
         assert len(roles) > 10
         for role in roles:
@@ -310,8 +310,8 @@ def test_ena_express_lifts_the_limit_of_a_single_flow_and_a_weighting_that_of_th
         "AmiType": "AL2023_x86_64_STANDARD",
         "HostNetwork": "true",
     }
-    with toggles.deployed("ena-express", **weighted) as made:
-        results = run_of(lab, made)
+    with toggles.deployed("ena-express", **weighted) as stack:
+        results = run_of(lab, stack)
         for arm in results["arms"]:
             assert arm["network"]["bandwidth_weighting"] == "vpc-1"
             # A quarter more than the 22.5 Gb/s of the type.

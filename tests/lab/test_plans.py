@@ -45,10 +45,10 @@ def test_a_dry_run_starts_nothing_and_says_so(lab: Lab) -> None:
     lab.start("dry-6", DRY)
     ended = lab.ended("dry-6")
     assert ended["status"] == "SUCCEEDED"
-    told = json.loads(ended["output"])
-    assert (told["estimate"]["trials"], told["estimate"]["usd"] > 0) == (24, True)
-    assert told["estimate"]["seconds"] > 30
-    assert told["estimate"]["most_bytes_per_node"] > 1e8
+    output = json.loads(ended["output"])
+    assert (output["estimate"]["trials"], output["estimate"]["usd"] > 0) == (24, True)
+    assert output["estimate"]["seconds"] > 30
+    assert output["estimate"]["most_bytes_per_node"] > 1e8
     assert lab.record("dry-6")["status"] == "dry_run"
     assert lab.objects("dry-6") == {"plan.json", "schedule.json"}
     assert lab.left_in_cluster("dry-6") == []
@@ -73,8 +73,8 @@ def test_all_mistakes_of_a_plan_are_told_at_once_with_their_path_and_nothing_is_
     before = lab.left_in_cluster("refused")
     done = lab.rackrate(plan, "refused")
     assert done.returncode == 2
-    told = {line.strip().split(":")[0] for line in done.stderr.splitlines() if ";" in line}
-    assert told >= {
+    paths = {line.strip().split(":")[0] for line in done.stderr.splitlines() if ";" in line}
+    assert paths >= {
         *("arms[1]", "tests[0].seconds", "tests[1].count", "tests[2].tool", "tests[3]"),
         *("tests[4]", "blocks", "colour", "threshold"),
     }
@@ -88,7 +88,7 @@ def test_all_mistakes_of_a_plan_are_told_at_once_with_their_path_and_nothing_is_
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[]", "object"),
         ('{"blocks": }', "JSON"),
@@ -96,12 +96,12 @@ def test_all_mistakes_of_a_plan_are_told_at_once_with_their_path_and_nothing_is_
     ],
     ids=["not an object", "not JSON", "too large"],
 )
-def test_what_is_no_plan_at_all_is_refused_with_exit_code_2(lab: Lab, text: str, said: str) -> None:
+def test_what_is_no_plan_is_refused_with_exit_code_2(lab: Lab, text: str, message: str) -> None:
     path = lab.directory / "no-plan.json"
     path.write_text(text, encoding="utf-8")
     done = lab.rackrate(path, "no-plan")
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -27,10 +27,10 @@ def earlier(lab: Lab) -> str:
 @pytest.fixture
 def updated(lab: Lab) -> Iterator[SharedStack]:
     """The stack, which afterwards has the parameters that it had."""
-    found = SharedStack(lab)
-    yield found
-    if found.parameters() != found.given:
-        found.update(**found.given)
+    shared = SharedStack(lab)
+    yield shared
+    if shared.parameters() != shared.given:
+        shared.update(**shared.given)
 
 
 def kept(lab: Lab, run_id: str) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def kept(lab: Lab, run_id: str) -> dict[str, Any]:
 
 def host_namespace(lab: Lab) -> bool:
     """Is there the namespace whose pods are in the network of their node?"""
-    names = {found.metadata.name for found in lab.core.list_namespace().items}
+    names = {namespace.metadata.name for namespace in lab.core.list_namespace().items}
     return f"{lab.namespace}-host" in names
 
 
@@ -73,10 +73,10 @@ def sizes_of_groups(arm: dict[str, Any]) -> list[int]:
 
 def placement_groups(lab: Lab, node_groups: list[str]) -> set[str]:
     """The placement groups of all instances that node groups ever launched; empty for none."""
-    found = lab.aws("ec2").describe_instances(
+    listed = lab.aws("ec2").describe_instances(
         Filters=[{"Name": "tag:eks:nodegroup-name", "Values": node_groups}]
     )["Reservations"]
-    return {one["Placement"].get("GroupName", "") for each in found for one in each["Instances"]}
+    return {one["Placement"].get("GroupName", "") for each in listed for one in each["Instances"]}
 
 
 def test_a_stack_takes_other_parameters_and_keeps_its_results(

@@ -46,8 +46,8 @@ def is_short(lab: Lab, run_id: str) -> bool:
     """Did a run have the tests of the short plan, with their default arms?"""
     plan = lab.document(run_id, "plan.json")["plan"]
     ours = [(test["name"], test.get("seconds"), test.get("count")) for test in plan["tests"]]
-    wanted = [(test["name"], test.get("seconds"), test.get("count")) for test in SHORT["tests"]]
-    return ours == wanted and len(plan["arms"]) == 2
+    tests = [(test["name"], test.get("seconds"), test.get("count")) for test in SHORT["tests"]]
+    return ours == tests and len(plan["arms"]) == 2
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def named(lab: Lab, runs: tuple[str, str]) -> Iterator[str]:
 
 
 def test_the_doctor_finds_nothing_that_failed(lab: Lab, runs: tuple[str, str]) -> None:
-    answer = rackrate(lab, "doctor")
-    checks = {check["check"]: check for check in answer["checks"]}
-    assert answer["healthy"]
+    output = rackrate(lab, "doctor")
+    checks = {check["check"]: check for check in output["checks"]}
+    assert output["healthy"]
     for name in (
         *("cluster access", "treatment nodes", "baseline nodes", "vCPU quota", "image"),
         *("vpc-cni", "kube-proxy", "coredns", "instance type"),
@@ -69,8 +69,8 @@ def test_the_doctor_finds_nothing_that_failed(lab: Lab, runs: tuple[str, str]) -
         assert checks[name]["state"] == "ok", checks[name]
     assert checks["prices"]["state"] == "warning", "the lab has no price list"
     assert "2 Ready nodes of the treatment" in checks["cluster access"]["found"]
-    states = {check["state"] for check in answer["checks"]}
-    assert states <= {"ok", "warning"}, answer["checks"]
+    states = {check["state"] for check in output["checks"]}
+    assert states <= {"ok", "warning"}, output["checks"]
     shown = lab.command(str(TOOLS / "rackrate"), "doctor", "--quick").stdout
     assert max(map(len, shown.splitlines())) <= 80
 
@@ -104,9 +104,9 @@ def test_what_a_role_may_not_look_at_is_unknown_with_the_action_that_is_missing(
 
 def test_the_link_to_a_report_needs_no_credentials(lab: Lab, runs: tuple[str, str]) -> None:
     address = rackrate(lab, "report", runs[1], "--url")["url"]
-    with urllib.request.urlopen(address) as answer:
-        assert answer.headers.get_content_type() == "text/html"
-        page = answer.read()
+    with urllib.request.urlopen(address) as response:
+        assert response.headers.get_content_type() == "text/html"
+        page = response.read()
     assert (
         page
         == lab.aws("s3")
@@ -118,11 +118,11 @@ def test_the_link_to_a_report_needs_no_credentials(lab: Lab, runs: tuple[str, st
 def test_a_report_brings_every_raw_output_that_was_kept(
     lab: Lab, runs: tuple[str, str], tmp_path: Path
 ) -> None:
-    answer = rackrate(lab, "report", runs[1], "--raw", "--out", str(tmp_path))
-    kept = {name.removeprefix("raw/") for name in lab.objects(runs[1]) if name.startswith("raw/")}
-    copied = {path.name for path in (Path(answer["path"]).parent / "raw").iterdir()}
+    output = rackrate(lab, "report", runs[1], "--raw", "--out", str(tmp_path))
+    stored = {name.removeprefix("raw/") for name in lab.objects(runs[1]) if name.startswith("raw/")}
+    copied = {path.name for path in (Path(output["path"]).parent / "raw").iterdir()}
     assert copied
-    assert copied == kept
+    assert copied == stored
 
 
 def test_every_format_has_every_trial(
@@ -189,17 +189,17 @@ def test_a_run_is_compared_with_a_baseline_by_name(
     lab: Lab, runs: tuple[str, str], named: str, tmp_path: Path
 ) -> None:
     assert named in {b["name"] for b in rackrate(lab, "baseline", "list")["baselines"]}
-    answer = rackrate(lab, "compare", runs[1], named, "--out", str(tmp_path))
-    compared = answer["comparison"]["comparison"]
+    result = rackrate(lab, "compare", runs[1], named, "--out", str(tmp_path))
+    compared = result["comparison"]["comparison"]
     assert (compared["run"], compared["with"], compared["baseline"]) == (runs[1], runs[0], named)
-    arms = {(v["arm"], v["baseline"]) for v in answer["comparison"]["verdicts"]}
+    arms = {(v["arm"], v["baseline"]) for v in result["comparison"]["verdicts"]}
     assert arms == {(arm, f"{arm} ({runs[0]})") for arm in ("treatment", "baseline")}
-    page = (Path(answer["directory"]) / "report.html").read_text("utf-8")
+    page = (Path(result["directory"]) / "report.html").read_text("utf-8")
     assert f"{runs[1]}/raw/" in page
     assert (tmp_path / runs[1] / "raw").is_dir(), "the page links to raw outputs of both runs"
 
 
 def test_what_cannot_be_compared_is_one_sentence(lab: Lab, runs: tuple[str, str]) -> None:
     for arguments in ((runs[1], "no-such-run"), (runs[1], runs[1])):
-        answer = rackrate(lab, "compare", *arguments, code=2)
-        assert answer["error"].count(". ") == 0
+        result = rackrate(lab, "compare", *arguments, code=2)
+        assert result["error"].count(". ") == 0

@@ -56,16 +56,16 @@ def test_a_function_that_is_invoked_with_rubbish_answers_in_lambdas_form_and_log
     lab: Lab,
 ) -> None:
     plan = function(lab, "PlanFunction")
-    payload, answer = lab.directory / "payload.json", lab.directory / "answer.json"
+    payload, response = lab.directory / "payload.json", lab.directory / "answer.json"
     payload.write_text('{"rubbish": true}', encoding="utf-8")
     began = int(time.time() * 1000)
     done = lab.command(
         *("aws", "lambda", "invoke", "--function-name", plan["FunctionName"]),
         *("--payload", f"fileb://{payload}"),
-        str(answer),
+        str(response),
     )
     assert json.loads(done.stdout)["FunctionError"] == "Unhandled"
-    error = json.loads(answer.read_text("utf-8"))
+    error = json.loads(response.read_text("utf-8"))
     assert set(error) >= {"errorType", "errorMessage", "stackTrace", "requestId"}
     assert error["errorType"] == "KeyError"
     group = plan["LoggingConfig"]["LogGroup"]
@@ -92,10 +92,10 @@ def test_a_function_that_is_invoked_with_rubbish_answers_in_lambdas_form_and_log
 def test_a_second_lab_is_refused_in_one_sentence_while_one_is_up(lab: Lab) -> None:
     with pytest.raises(LabError) as refusal:
         bring_up(lambda step: None, tied=True)
-    said = str(refusal.value)
-    assert said.startswith("A lab is already up")
-    assert "make lab-down" in said
-    assert "\n" not in said
+    message = str(refusal.value)
+    assert message.startswith("A lab is already up")
+    assert "make lab-down" in message
+    assert "\n" not in message
     assert lab.aws("sts").get_caller_identity()["Account"] == "123456789012", "the first runs on"
 
 
@@ -110,11 +110,11 @@ def test_programs_of_the_lab_put_their_temporary_files_where_they_go_with_it(lab
     """What is killed cleans up nothing; containers have a file system of their own."""
     inside = process_1()
     services = {pid for pid, _ in lab_processes() if pid != inside and in_part(pid, "services")}
-    told = {pid: variables for pid in services if (variables := environment(pid))}
-    assert len(told) > 10
+    environments = {pid: variables for pid in services if (variables := environment(pid))}
+    assert len(environments) > 10
     elsewhere = {
         pid: variables
-        for pid, variables in told.items()
+        for pid, variables in environments.items()
         if not variables.get("TMPDIR", "").startswith(str(daemon.state_directory()))
     }
     assert elsewhere == {}

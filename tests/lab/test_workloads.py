@@ -36,33 +36,33 @@ def lab(bare_lab: Lab) -> Lab:
 
 
 @pytest.fixture(scope="module")
-def made(toggles: Toggles) -> Iterator[Deployment]:
+def deployed(toggles: Toggles) -> Iterator[Deployment]:
     """A stack with three nodes in each arm and a load node."""
-    with toggles.deployed("default", RunOnCreate="", NodeCount="3", LoadNodeCount="1") as made:
-        yield made
+    with toggles.deployed("default", RunOnCreate="", NodeCount="3", LoadNodeCount="1") as deployed:
+        yield deployed
 
 
-def results(lab: Lab, made: Deployment, run_id: str) -> dict[str, Any]:
+def results(lab: Lab, deployed: Deployment, run_id: str) -> dict[str, Any]:
     """The results of a run, once it is over."""
-    lab.ended_in(made, run_id, seconds=DEADLINE_SECONDS)
-    found = lab.aws("s3").get_object(
-        Bucket=made.outputs["BucketName"], Key=f"runs/{run_id}/results.json"
+    lab.ended_in(deployed, run_id, seconds=DEADLINE_SECONDS)
+    response = lab.aws("s3").get_object(
+        Bucket=deployed.outputs["BucketName"], Key=f"runs/{run_id}/results.json"
     )
-    return dict(json.loads(found["Body"].read()))
+    return dict(json.loads(response["Body"].read()))
 
 
-def trials(lab: Lab, made: Deployment, run_id: str) -> list[dict[str, str]]:
+def trials(lab: Lab, deployed: Deployment, run_id: str) -> list[dict[str, str]]:
     """The rows of a run's table of trials, without the warm-up."""
-    found = lab.aws("s3").get_object(
-        Bucket=made.outputs["BucketName"], Key=f"runs/{run_id}/trials.csv"
+    response = lab.aws("s3").get_object(
+        Bucket=deployed.outputs["BucketName"], Key=f"runs/{run_id}/trials.csv"
     )
-    rows = csv.DictReader(io.StringIO(found["Body"].read().decode()))
+    rows = csv.DictReader(io.StringIO(response["Body"].read().decode()))
     return [row for row in rows if row["warm_up"] == "false"]
 
 
-def left_over(lab: Lab, made: Deployment) -> list[str]:
+def left_over(lab: Lab, deployed: Deployment) -> list[str]:
     """What runs have left in the stack's namespace."""
-    core, namespace = lab.core, made.outputs["Namespace"]
+    core, namespace = lab.core, deployed.outputs["Namespace"]
     lists = (
         core.list_namespaced_pod,
         core.list_namespaced_service,
@@ -71,63 +71,63 @@ def left_over(lab: Lab, made: Deployment) -> list[str]:
     return [thing.metadata.name for each in lists for thing in each(namespace).items]
 
 
-def test_etcd_comes_to_a_verdict_and_leaves_nothing(lab: Lab, made: Deployment) -> None:
+def test_etcd_comes_to_a_verdict_and_leaves_nothing(lab: Lab, deployed: Deployment) -> None:
     plan = json.loads((stack.REPOSITORY / "docs/plans/etcd.json").read_text("utf-8"))
-    lab.start_in(made, "etcd", {**plan, "blocks": 6})
-    found = results(lab, made, "etcd")
-    assert found["run"]["status"] == "succeeded", found["trials"]["causes"]
-    judged = {(verdict["test"], verdict["metric"]): verdict for verdict in found["verdicts"]}
+    lab.start_in(deployed, "etcd", {**plan, "blocks": 6})
+    document = results(lab, deployed, "etcd")
+    assert document["run"]["status"] == "succeeded", document["trials"]["causes"]
+    judged = {(verdict["test"], verdict["metric"]): verdict for verdict in document["verdicts"]}
     commit, ping = judged["etcd", "latency"], judged["rtt", "rtt"]
     # Both wait for a way between members, so a lab whose places differ shows it in both.
     assert commit["ratio"] < 1
     assert ping["ratio"] < 1
     assert commit["blocks"] == 6
-    for of_arm in found["workloads"]:
+    for of_arm in document["workloads"]:
         nodes = [member["node"] for member in of_arm["members"]]
         assert of_arm["load_from"] == "load nodes"
         assert len(set(nodes)) == 3
         assert not set(nodes) & set(of_arm["load_nodes"])
         assert of_arm["phases"]["ready"] >= 0
         assert of_arm["phases"]["measure"] > 0
-    for row in trials(lab, made, "etcd"):
+    for row in trials(lab, deployed, "etcd"):
         if row["test"] == "etcd":
             mean, most = (
                 float(row[name]) for name in ("members_cpu_percent", "busiest_member_cpu_percent")
             )
             assert 1 < mean < most < 200
-    assert left_over(lab, made) == []
+    assert left_over(lab, deployed) == []
 
 
 @pytest.mark.parametrize("name", [each for each in WORKLOADS if each != "etcd"])
-def test_each_workload_measures_both_arms(lab: Lab, made: Deployment, name: str) -> None:
+def test_each_workload_measures_both_arms(lab: Lab, deployed: Deployment, name: str) -> None:
     plan: dict[str, Any] = {"tests": [{"name": name, "tool": name}]}
     if (path := stack.REPOSITORY / f"docs/plans/{name}.json").exists():
         plan = json.loads(path.read_text("utf-8"))
-    lab.start_in(made, name, {**plan, "blocks": 1})
-    found = results(lab, made, name)
-    assert found["run"]["status"] == "succeeded", found["trials"]["causes"]
-    assert left_over(lab, made) == []
+    lab.start_in(deployed, name, {**plan, "blocks": 1})
+    document = results(lab, deployed, name)
+    assert document["run"]["status"] == "succeeded", document["trials"]["causes"]
+    assert left_over(lab, deployed) == []
 
 
 def test_a_member_gets_a_volume_of_its_storage_class_which_goes_with_it(
-    lab: Lab, made: Deployment, tmp_path: Path
+    lab: Lab, deployed: Deployment, tmp_path: Path
 ) -> None:
     disk = {"storage_class": "local", "gib": 1}
     plan = {"tests": [{"name": "etcd", "storage": disk}], "blocks": 1, "warm_up": False}
     with storage_class(lab, "local", tmp_path):
-        lab.start_in(made, "volumes", plan)
+        lab.start_in(deployed, "volumes", plan)
         used = eventually(lambda: sorted(tmp_path.rglob("member/wal")), seconds=120)
         assert len({path.relative_to(tmp_path).parts[0] for path in used}) >= 1
-        found = results(lab, made, "volumes")
-        assert found["run"]["status"] == "succeeded", found["trials"]["causes"]
-        assert left_over(lab, made) == []
+        document = results(lab, deployed, "volumes")
+        assert document["run"]["status"] == "succeeded", document["trials"]["causes"]
+        assert left_over(lab, deployed) == []
         # The provisioner removes a volume once its claim has gone.
         eventually(lambda: not list(tmp_path.iterdir()), seconds=120)
         eventually(lambda: not lab.core.list_persistent_volume().items, seconds=60)
 
 
 def test_a_storage_class_that_makes_no_volume_is_told_with_the_member_that_waits(
-    lab: Lab, made: Deployment
+    lab: Lab, deployed: Deployment
 ) -> None:
     kubernetes.StorageV1Api(lab.core.api_client).create_storage_class(
         kubernetes.V1StorageClass(
@@ -138,36 +138,36 @@ def test_a_storage_class_that_makes_no_volume_is_told_with_the_member_that_waits
     )
     disk = {"storage_class": "nobody", "gib": 1}
     plan = {"tests": [PING, {"name": "etcd", "storage": disk}], "blocks": 1, "warm_up": False}
-    lab.start_in(made, "unbound", plan)
-    found = results(lab, made, "unbound")
-    lost = found["trials"]["failures"]
+    lab.start_in(deployed, "unbound", plan)
+    document = results(lab, deployed, "unbound")
+    lost = document["trials"]["failures"]
     assert lost and all("volume" in each["reason"] for each in lost), lost
-    assert found["trials"]["measured"] == 2, "pings"
-    assert left_over(lab, made) == []
+    assert document["trials"]["measured"] == 2, "pings"
+    assert left_over(lab, deployed) == []
 
 
 def test_a_workload_whose_disk_is_full_fails_alone_and_in_its_own_words(
-    lab: Lab, made: Deployment
+    lab: Lab, deployed: Deployment
 ) -> None:
     plan = {"tests": [PING, {"name": "etcd", "memory_mib": 64}], "blocks": 1, "warm_up": False}
-    lab.start_in(made, "full", plan)
-    found = results(lab, made, "full")
-    lost = found["trials"]["failures"]
+    lab.start_in(deployed, "full", plan)
+    document = results(lab, deployed, "full")
+    lost = document["trials"]["failures"]
     assert {(each["test"], each["arm"]) for each in lost} == {
         ("etcd", "treatment"),
         ("etcd", "baseline"),
     }
-    assert found["trials"]["measured"] == 2, "pings"
+    assert document["trials"]["measured"] == 2, "pings"
     assert all("no space left on device" in each["reason"] for each in lost), lost
-    assert left_over(lab, made) == []
+    assert left_over(lab, deployed) == []
 
 
 def test_a_member_that_is_killed_while_measured_costs_its_arm_alone(
-    lab: Lab, made: Deployment
+    lab: Lab, deployed: Deployment
 ) -> None:
     test = {"name": "etcd", "puts": 20_000}
-    lab.start_in(made, "killed", {"tests": [PING, test], "blocks": 1, "warm_up": False})
-    namespace = made.outputs["Namespace"]
+    lab.start_in(deployed, "killed", {"tests": [PING, test], "blocks": 1, "warm_up": False})
+    namespace = deployed.outputs["Namespace"]
 
     def loaded() -> str:
         """The arm that is under load now."""
@@ -183,9 +183,9 @@ def test_a_member_that_is_killed_while_measured_costs_its_arm_alone(
     selector = f"rackrate.dev/role=member,rackrate.dev/arm={arm}"
     victim, *_ = lab.core.list_namespaced_pod(namespace, label_selector=selector).items
     lab.core.delete_namespaced_pod(victim.metadata.name, namespace, grace_period_seconds=0)
-    found = results(lab, made, "killed")
-    (lost,) = found["trials"]["failures"]
+    document = results(lab, deployed, "killed")
+    (lost,) = document["trials"]["failures"]
     assert (lost["test"], lost["arm"]) == ("etcd", arm)
     assert victim.spec.hostname in lost["reason"]
-    assert found["trials"]["measured"] == 3
-    assert left_over(lab, made) == []
+    assert document["trials"]["measured"] == 3
+    assert left_over(lab, deployed) == []

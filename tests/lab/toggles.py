@@ -37,11 +37,11 @@ class Toggles:
         self._package(test)
         before = holdings(self.lab)
         parameters = {"ToolImage": str(self.lab.status["tools_image"])} | override
-        with self.taskcat.deployed(test, parameters_override=parameters) as made:
-            assert made.created, f"{made.status}: {made.reasons}"
+        with self.taskcat.deployed(test, parameters_override=parameters) as deployed:
+            assert deployed.created, f"{deployed.status}: {deployed.reasons}"
             permissions.remember(self.lab)
-            yield made
-        logs = cluster_logs(made.outputs["ClusterName"])
+            yield deployed
+        logs = cluster_logs(deployed.outputs["ClusterName"])
         assert holdings(self.lab) - before == ({logs} if test != GUEST else set())
 
     def refused(self, test: str, **override: str) -> str:
@@ -88,13 +88,13 @@ def nodes(lab: Lab) -> list[kubernetes.V1Node]:
     return list(lab.core.list_node().items)
 
 
-def run_of(lab: Lab, made: Deployment) -> dict[str, Any]:
+def run_of(lab: Lab, deployed: Deployment) -> dict[str, Any]:
     """The run that was made while the stack was created, as its results tell."""
-    found = lab.aws("s3").get_object(
-        Bucket=made.outputs["BucketName"],
-        Key=f"runs/{made.outputs['RunOnCreateId']}/results.json",
+    response = lab.aws("s3").get_object(
+        Bucket=deployed.outputs["BucketName"],
+        Key=f"runs/{deployed.outputs['RunOnCreateId']}/results.json",
     )
-    results: dict[str, Any] = json.loads(found["Body"].read())
+    results: dict[str, Any] = json.loads(response["Body"].read())
     return results
 
 
@@ -107,35 +107,35 @@ def median(results: Mapping[str, Any], test: str, arm: str) -> float:
 def disks(lab: Lab) -> list[dict[str, Any]]:
     """The one disk of each launch template, as EBS takes it."""
     ec2 = lab.aws("ec2")
-    found = [
+    templates = [
         ec2.describe_launch_template_versions(
             LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Latest"]
         )["LaunchTemplateVersions"][0]["LaunchTemplateData"]
         for template in ec2.describe_launch_templates()["LaunchTemplates"]
     ]
-    assert found
-    mappings = [mapping for data in found for mapping in data["BlockDeviceMappings"]]
-    assert len(mappings) == len(found)
+    assert templates
+    mappings = [mapping for data in templates for mapping in data["BlockDeviceMappings"]]
+    assert len(mappings) == len(templates)
     return [mapping["Ebs"] for mapping in mappings]
 
 
-def functions_in_vpc(lab: Lab, made: Deployment) -> set[str]:
+def functions_in_vpc(lab: Lab, deployed: Deployment) -> set[str]:
     """Where the functions that talk to the cluster run: `private`, `outside`."""
     functions = lab.aws("lambda").get_paginator("list_functions").paginate()
     places = set()
     for function in (f for page in functions for f in page["Functions"]):
-        if f"{made.name}-Benchmark" in function["FunctionName"]:
+        if f"{deployed.name}-Benchmark" in function["FunctionName"]:
             places.add("private" if function.get("VpcConfig", {}).get("SubnetIds") else "outside")
     return places
 
 
-def name_of_clean_up(lab: Lab, made: Deployment) -> str:
+def name_of_clean_up(lab: Lab, deployed: Deployment) -> str:
     functions = lab.aws("lambda").get_paginator("list_functions").paginate()
     (name,) = (
         function["FunctionName"]
         for page in functions
         for function in page["Functions"]
-        if function["FunctionName"].startswith(made.name)
+        if function["FunctionName"].startswith(deployed.name)
         and "-Teardown" in function["FunctionName"]
     )
     return str(name)

@@ -15,9 +15,9 @@ def eventually[T](get: Callable[[], T], *, seconds: float, poll_seconds: float =
     """
     deadline = time.monotonic() + BUSY * seconds
     while True:
-        found = get()
-        if found:
-            return found
+        result = get()
+        if result:
+            return result
         if time.monotonic() > deadline:
-            raise AssertionError(f"after {BUSY * seconds:.0f} s still {found!r}")
+            raise AssertionError(f"after {BUSY * seconds:.0f} s still {result!r}")
         time.sleep(poll_seconds)

@@ -35,22 +35,22 @@ class Change:
     def filled(self, values: Mapping[str, str]) -> Change:
         """The change with values such as {subnet} filled in."""
 
-        def fill(given: Mapping[str, str]) -> dict[str, str]:
-            return {key: values.get(text.strip("{}"), text) for key, text in given.items()}
+        def fill(parameters: Mapping[str, str]) -> dict[str, str]:
+            return {key: values.get(text.strip("{}"), text) for key, text in parameters.items()}
 
         return replace(self, before=fill(self.before), after=fill(self.after))
 
 
 def changes() -> list[Change]:
     """Every change; those that a stack cannot take back come last."""
-    found = [
+    result = [
         _change(parameter, number, entry)
         for parameter, entries in yaml.safe_load(DOCUMENT.read_text("utf-8")).items()
         for number, entry in enumerate(entries, 1)
     ]
     # A key first, because another change needs it.
     first = ("KubernetesVersion", "EncryptionKey")
-    return sorted(found, key=lambda one: first.index(one.parameter) + 1 if one.late else 0)
+    return sorted(result, key=lambda one: first.index(one.parameter) + 1 if one.late else 0)
 
 
 def _change(parameter: str, number: int, entry: Mapping[str, Any]) -> Change:

@@ -85,12 +85,12 @@ def served() -> Iterator[KubernetesApi]:
                 status, content = 200, api.list_nodes(selector)
             else:
                 status, content = api.answer(self.command, path, body)
-            answer = json.dumps(content).encode()
+            payload = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
+            self.send_header("Content-Length", str(len(payload)))
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(payload)
 
         do_GET = do_POST = do_PUT = do_DELETE = _serve
 

@@ -63,7 +63,7 @@ class OwnStack:
 
     def create(self) -> OwnStack:
         """Create the stack and wait until it is complete."""
-        found = self._client.create_stack(
+        response = self._client.create_stack(
             StackName=self.name,
             TemplateURL=self.url,
             Capabilities=_CAPABILITIES,
@@ -71,14 +71,14 @@ class OwnStack:
                 {"ParameterKey": key, "ParameterValue": value} for key, value in self.given.items()
             ],
         )
-        outcome = self._settled(found["StackId"])
+        outcome = self._settled(response["StackId"])
         assert outcome.status == "CREATE_COMPLETE", outcome
         return self
 
-    def become(self, wanted: Mapping[str, str]) -> None:
+    def become(self, parameters: Mapping[str, str]) -> None:
         """Bring the stack to these parameters."""
         now = self.parameters()
-        changes = {name: value for name, value in wanted.items() if now[name] != value}
+        changes = {name: value for name, value in parameters.items() if now[name] != value}
         if changes:
             outcome = self.update(changes)
             assert outcome.status == "UPDATE_COMPLETE", outcome
@@ -88,8 +88,8 @@ class OwnStack:
         return self.lab.client("cloudformation")
 
     def _described(self, section: str, key: str, value: str) -> dict[str, str]:
-        (found,) = self._client.describe_stacks(StackName=self.name)["Stacks"]
-        return {one[key]: one[value] for one in found[section]}
+        (description,) = self._client.describe_stacks(StackName=self.name)["Stacks"]
+        return {one[key]: one[value] for one in description[section]}
 
     def parameters(self) -> dict[str, str]:
         """The parameters as they are now."""
@@ -107,28 +107,28 @@ class OwnStack:
         """
         before = len(self._events(self.name))
         template: dict[str, Any] = {"TemplateURL": url} if url else {"UsePreviousTemplate": True}
-        kept = self.parameters().keys() - changes.keys()
+        unchanged = self.parameters().keys() - changes.keys()
         if url:
             summary = self._client.get_template_summary(TemplateURL=url)["Parameters"]
-            kept &= {each["ParameterKey"] for each in summary}
-        found = self._client.update_stack(
+            unchanged &= {each["ParameterKey"] for each in summary}
+        response = self._client.update_stack(
             StackName=self.name,
             **template,
             Capabilities=_CAPABILITIES,
             Parameters=[
                 *({"ParameterKey": key, "ParameterValue": v} for key, v in changes.items()),
-                *({"ParameterKey": name, "UsePreviousValue": True} for name in kept),
+                *({"ParameterKey": name, "UsePreviousValue": True} for name in unchanged),
             ],
         )
-        return self._settled(found["StackId"], before)
+        return self._settled(response["StackId"], before)
 
     def _settled(self, stack_id: str, before: int = 0) -> Outcome:
         deadline = time.monotonic() + HUNG_SECONDS
         while True:
-            (found,) = self._client.describe_stacks(StackName=stack_id)["Stacks"]
-            if not found["StackStatus"].endswith("IN_PROGRESS"):
+            (description,) = self._client.describe_stacks(StackName=stack_id)["Stacks"]
+            if not description["StackStatus"].endswith("IN_PROGRESS"):
                 break
-            assert time.monotonic() < deadline, found["StackStatus"]
+            assert time.monotonic() < deadline, description["StackStatus"]
             time.sleep(0.2)
         events = self._events(stack_id)
         reasons = {
@@ -143,7 +143,7 @@ class OwnStack:
                     if event["ResourceStatus"].endswith("FAILED"):
                         where = f"{name}/{event['LogicalResourceId']}"
                         reasons[where] = str(event.get("ResourceStatusReason", ""))
-        return Outcome(str(found["StackStatus"]), reasons)
+        return Outcome(str(description["StackStatus"]), reasons)
 
     def _events(self, stack_id: str) -> list[dict[str, Any]]:
         pages = self._client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
@@ -160,16 +160,16 @@ class OwnStack:
 
     def resources(self) -> dict[str, str]:
         """The physical id of every resource by its path, such as Network/Vpc."""
-        found = {}
+        result = {}
         for one in self._resources(self.name):
             name, identity = one["LogicalResourceId"], one["PhysicalResourceId"]
-            found[name] = identity
+            result[name] = identity
             if one["ResourceType"] == _STACK:
                 inner = self._resources(identity)
-                found |= {
+                result |= {
                     f"{name}/{r['LogicalResourceId']}": r["PhysicalResourceId"] for r in inner
                 }
-        return found
+        return result
 
     def results(self) -> dict[str, Any]:
         """The names of the table and the bucket, and what is in them of runs."""
@@ -207,29 +207,29 @@ def stacks(
     Each has a result. `zones` are parameters of the first stack.
     """
     lab.backend.endpoint = api.url
-    given = {
+    parameters = {
         "ToolImage": IMAGE,
         "KubernetesVersion": "1.35",
         "AvailabilityZone": "us-east-1a",
         **zones,
     }
-    own = OwnStack(lab, api, urls[False], name, given).create()
+    own = OwnStack(lab, api, urls[False], name, parameters).create()
     recorded = lab.backend.clusters[own.outputs()["ClusterName"]]
     api.nodes = lambda: list(recorded.nodes.values())
-    given = {
+    parameters = {
         "ToolImage": IMAGE,
         "ExistingClusterName": own.outputs()["ClusterName"],
         "Namespace": f"guest-of-{name}",
         "RetainResults": "false",
     }
-    guest = OwnStack(lab, api, urls[True], f"guest-of-{name}", given).create()
-    for made in (own, guest):
-        outputs = made.outputs()
+    guest = OwnStack(lab, api, urls[True], f"guest-of-{name}", parameters).create()
+    for created in (own, guest):
+        outputs = created.outputs()
         item = {"pk": {"S": "run#1"}, "sk": {"S": "run"}}
         lab.client("dynamodb").put_item(TableName=outputs["TableName"], Item=item)
         key = "runs/1/results.json"
         lab.client("s3").put_object(Bucket=outputs["BucketName"], Key=key, Body=b"{}")
-        made.home = made.parameters()
+        created.home = created.parameters()
     return {False: own, True: guest}
 
 
@@ -237,9 +237,9 @@ def stacks_to_change(
     lab: Lab, api: KubernetesApi, urls: Mapping[bool, str]
 ) -> dict[bool, OwnStack]:
     """Both stacks. The values of the changes that they are to try are in the Region."""
-    made = stacks(lab, api, urls)
-    made[False].values = made[True].values = values_of(lab, made[False])
-    return made
+    result = stacks(lab, api, urls)
+    result[False].values = result[True].values = values_of(lab, result[False])
+    return result
 
 
 def values_of(lab: Lab, own: OwnStack) -> dict[str, str]:
@@ -279,9 +279,9 @@ def check(stack: OwnStack, changes: Sequence[Change]) -> None:
     before, resources, nodes = stack.parameters(), stack.resources(), stack.nodes()
     results = stack.results()
     outcome = stack.update({k: v for change in changes for k, v in change.after.items()})
-    kept = stack.results()
-    assert list(kept) == list(results)
-    assert all(set(names) <= set(kept[store]) for store, names in results.items())
+    stored = stack.results()
+    assert list(stored) == list(results)
+    assert all(set(names) <= set(stored[store]) for store, names in results.items())
     if refused:
         assert outcome.status == "UPDATE_ROLLBACK_COMPLETE", outcome
         assert set(outcome.reasons) == {"Preflight"}

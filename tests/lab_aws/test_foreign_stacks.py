@@ -36,9 +36,9 @@ def _created(lab: Lab, name: str) -> str:
 
 
 def _rolled_back(lab: Lab, name: str) -> str:
-    made = lab.stack(BROKEN, StackName=name)
-    assert made["StackStatus"] == "ROLLBACK_COMPLETE"
-    return str(made["StackId"])
+    stack = lab.stack(BROKEN, StackName=name)
+    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+    return str(stack["StackId"])
 
 
 def _undeletable(lab: Lab, name: str) -> str:
@@ -70,9 +70,9 @@ def _events(lab: Lab, stack_id: str) -> int:
 
 
 def _change_sets(lab: Lab, stack: str) -> list[str]:
-    found = lab.client("cloudformation").list_change_sets(StackName=stack)["Summaries"]
+    summaries = lab.client("cloudformation").list_change_sets(StackName=stack)["Summaries"]
     return [
-        each["ChangeSetName"] for each in found if each["ExecutionStatus"] != "EXECUTE_COMPLETE"
+        each["ChangeSetName"] for each in summaries if each["ExecutionStatus"] != "EXECUTE_COMPLETE"
     ]
 
 
@@ -117,8 +117,8 @@ def _answer(monkeypatch: pytest.MonkeyPatch, confirm: Callable[..., bool]) -> No
 
 
 def _groups(lab: Lab, name: str) -> set[str]:
-    found = lab.client("ec2").describe_placement_groups()["PlacementGroups"]
-    return {each["GroupName"] for each in found if each["GroupName"].startswith(name)}
+    groups = lab.client("ec2").describe_placement_groups()["PlacementGroups"]
+    return {each["GroupName"] for each in groups if each["GroupName"].startswith(name)}
 
 
 def test_a_stack_inside_a_stack_is_not_deleted_alone(
@@ -142,7 +142,7 @@ def test_a_stack_from_before_the_mark_is_known_by_a_nested_stack_also_when_it_fa
 ) -> None:
     bucket = lab.bucket()
     lab.client("s3").put_object(Bucket=bucket, Key="leaf", Body=INNER.encode())
-    made = lab.stack(
+    stack = lab.stack(
         f"""
         Resources:
           PreflightFunction:
@@ -155,7 +155,7 @@ def test_a_stack_from_before_the_mark_is_known_by_a_nested_stack_also_when_it_fa
         """,
         StackName=name,
     )
-    assert made["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
     assert rackrate("down", "--stack", name, "--yes").exit_code == 0
     assert rackrate("down", "--stack", name, "--yes").exit_code == 2
 
@@ -187,10 +187,10 @@ def test_up_names_what_it_would_replace_in_nested_stacks_and_goes_on_only_if_tol
 ) -> None:
     before = _groups(lab, own)
     change = ("up", "--stack", own, "--release", release, "--set", "Strategy=spread")
-    asked = rackrate(*change)
-    assert asked.exit_code == 2, asked.output
-    assert "replaced: Inner/Group (AWS::EC2::PlacementGroup)" in " ".join(asked.stderr.split())
-    assert "--yes" in asked.stderr
+    result = rackrate(*change)
+    assert result.exit_code == 2, result.output
+    assert "replaced: Inner/Group (AWS::EC2::PlacementGroup)" in " ".join(result.stderr.split())
+    assert "--yes" in result.stderr
     assert (_groups(lab, own), _change_sets(lab, own)) == (before, [])
     done = rackrate(*change, "--yes")
     assert done.exit_code == 0, done.output
@@ -203,10 +203,10 @@ def test_up_names_what_a_release_would_delete_and_no_harmless_change(
     log = "  Log:\n    Type: AWS::Logs::LogGroup\n    Metadata: { For: !Ref Group }\n"
     topic = "  Topic:\n    Type: AWS::SNS::Topic\n    Properties:\n      DisplayName: "
     _edit(release, "inner.template", f"{log}{topic}published", f"{topic}other")
-    asked = rackrate("up", "--stack", own, "--release", release)
-    assert asked.exit_code == 2, asked.output
-    assert "deleted: Inner/Log (AWS::Logs::LogGroup)" in " ".join(asked.stderr.split())
-    assert "Topic" not in asked.stderr
+    result = rackrate("up", "--stack", own, "--release", release)
+    assert result.exit_code == 2, result.output
+    assert "deleted: Inner/Log (AWS::Logs::LogGroup)" in " ".join(result.stderr.split())
+    assert "Topic" not in result.stderr
 
 
 def test_up_does_not_ask_about_a_change_that_replaces_nothing(
@@ -218,23 +218,23 @@ def test_up_does_not_ask_about_a_change_that_replaces_nothing(
     assert json.loads(done.stdout)["status"] == "UPDATE_COMPLETE"
 
 
-@pytest.mark.parametrize(("answer", "code"), [(False, 2), (KeyboardInterrupt, 130)])
+@pytest.mark.parametrize(("reply", "code"), [(False, 2), (KeyboardInterrupt, 130)])
 def test_a_change_set_that_is_not_executed_is_deleted(
     lab: Lab,
     own: str,
     release: Path,
     rackrate: Rackrate,
     monkeypatch: pytest.MonkeyPatch,
-    answer: Any,
+    reply: Any,
     code: int,
 ) -> None:
     seen = []
 
     def confirm(question: str, **_: object) -> bool:
         seen.append(_change_sets(lab, own))
-        if answer is KeyboardInterrupt:
+        if reply is KeyboardInterrupt:
             raise KeyboardInterrupt
-        return bool(answer)
+        return bool(reply)
 
     _answer(monkeypatch, confirm)
     before = _groups(lab, own)
@@ -267,9 +267,9 @@ def test_up_says_what_it_cannot_see_when_nested_stacks_have_no_change_set(
     """aws-cloudformation/cloudformation-coverage-roadmap#759"""
     part = "DisplayName: !Select [9, !Split ['-', !Ref Strategy]]"
     _edit(release, "inner.template", "DisplayName: published", part)
-    asked = rackrate("up", "--stack", own, "--release", release)
-    assert asked.exit_code == 2, asked.output
-    assert "perhaps replaced in the stack itself: Inner" in " ".join(asked.stderr.split())
+    result = rackrate("up", "--stack", own, "--release", release)
+    assert result.exit_code == 2, result.output
+    assert "perhaps replaced in the stack itself: Inner" in " ".join(result.stderr.split())
     assert _change_sets(lab, own) == []
 
 

@@ -33,7 +33,7 @@ class Network:
     name: str
     stack_id: str
     ids: dict[str, str]
-    made: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    created: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
     def ec2(self) -> Any:
@@ -41,8 +41,8 @@ class Network:
 
     @property
     def status(self) -> str:
-        found = self.lab.client("cloudformation").describe_stacks(StackName=self.stack_id)
-        return str(found["Stacks"][0]["StackStatus"])
+        response = self.lab.client("cloudformation").describe_stacks(StackName=self.stack_id)
+        return str(response["Stacks"][0]["StackStatus"])
 
     def guard_duty(self) -> tuple[str, str]:
         """An endpoint and its security group, as GuardDuty makes them."""
@@ -62,7 +62,7 @@ class Network:
         group = self.ec2.create_security_group(
             VpcId=self.ids["Vpc"], GroupName=name, Description="A guest's."
         )["GroupId"]
-        self.made.append(("delete_security_group", {"GroupId": group}))
+        self.created.append(("delete_security_group", {"GroupId": group}))
         if tags:
             self.ec2.create_tags(Resources=[group], Tags=tags)
         return str(group)
@@ -74,14 +74,14 @@ class Network:
             "instance_id": "node.k8s.amazonaws.com/instance_id",
             "name": "cluster.k8s.amazonaws.com/name",
         }
-        wanted = [{"Key": keys[key], "Value": value} for key, value in usual.items() if value]
-        found = self.ec2.create_network_interface(
+        tag_list = [{"Key": keys[key], "Value": value} for key, value in usual.items() if value]
+        identity = self.ec2.create_network_interface(
             SubnetId=self.ids["SubnetA"],
             Description=description,
-            TagSpecifications=[{"ResourceType": "network-interface", "Tags": wanted}],
+            TagSpecifications=[{"ResourceType": "network-interface", "Tags": tag_list}],
         )["NetworkInterface"]["NetworkInterfaceId"]
-        self.made.append(("delete_network_interface", {"NetworkInterfaceId": found}))
-        return str(found)
+        self.created.append(("delete_network_interface", {"NetworkInterfaceId": identity}))
+        return str(identity)
 
     def there(self) -> set[str]:
         """The ids of all interfaces, endpoints and groups of guests in the VPC."""
@@ -100,17 +100,17 @@ class Network:
 def network(lab: Lab) -> Iterator[Network]:
     name = f"down-{uuid4().hex[:8]}"
     template = f"Metadata: {{rackrate.dev/template: stack}}\nResources:{NETWORK}{CLUSTER}"
-    found = lab.stack(template, StackName=name)
-    assert found["StackStatus"] == "CREATE_COMPLETE", lab.reasons(found["StackId"])
+    stack = lab.stack(template, StackName=name)
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
     resources = lab.client("cloudformation").list_stack_resources(StackName=name)
     ids = {
         each["LogicalResourceId"]: each["PhysicalResourceId"]
         for each in resources["StackResourceSummaries"]
     }
-    network = Network(lab, name, found["StackId"], ids)
+    network = Network(lab, name, stack["StackId"], ids)
     yield network
     if network.status != "DELETE_COMPLETE":
-        for operation, request in network.made:
+        for operation, request in network.created:
             if set(request.values()) <= network.there():
                 getattr(network.ec2, operation)(**request)
         assert lab.delete(network.stack_id)["StackStatus"] == "DELETE_COMPLETE"
@@ -145,16 +145,16 @@ def test_leftovers_are_named_with_why_they_are_there_and_stay_without_the_option
     done = down("--yes", "--json")
     assert done.exit_code == 1
     assert network.status == "DELETE_FAILED"
-    said = " ".join(done.stderr.split())
+    message = " ".join(done.stderr.split())
     guard_duty = "made by GuardDuty's Runtime Monitoring"
-    assert f"the endpoint {endpoint} ({guard_duty})" in said
-    assert f"the security group {group} ({guard_duty})" in said
-    assert f"{interface} (left by the VPC CNI of the instance {INSTANCE})" in said
-    assert f"`rackrate down --stack {network.name} --remove-leftovers` removes" in said
-    assert "has dependencies and cannot be deleted" in said
-    answer = json.loads(done.stdout)
-    assert "is DELETE_FAILED" in answer["error"]
-    named = {each["id"]: (each["kind"], each["removed"]) for each in answer["leftovers"]}
+    assert f"the endpoint {endpoint} ({guard_duty})" in message
+    assert f"the security group {group} ({guard_duty})" in message
+    assert f"{interface} (left by the VPC CNI of the instance {INSTANCE})" in message
+    assert f"`rackrate down --stack {network.name} --remove-leftovers` removes" in message
+    assert "has dependencies and cannot be deleted" in message
+    output = json.loads(done.stdout)
+    assert "is DELETE_FAILED" in output["error"]
+    named = {each["id"]: (each["kind"], each["removed"]) for each in output["leftovers"]}
     assert named == {
         endpoint: ("endpoint", False),
         group: ("security group", False),
@@ -254,8 +254,10 @@ def test_at_a_terminal_it_asks_before_it_removes_anything(
     ) as process:
         os.close(side)
         os.write(terminal, f"y\n{answer}\n".encode())
-        _, said = process.communicate(timeout=HUNG_SECONDS)
+        _, message = process.communicate(timeout=HUNG_SECONDS)
     os.close(terminal)
-    assert "Remove what GuardDuty and the VPC CNI left there, and delete the stack again?" in said
-    assert process.returncode == code, said
+    assert (
+        "Remove what GuardDuty and the VPC CNI left there, and delete the stack again?" in message
+    )
+    assert process.returncode == code, message
     assert left in network.there() if code else network.status == "DELETE_COMPLETE"

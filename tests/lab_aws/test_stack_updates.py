@@ -37,8 +37,8 @@ def possible(stack: OwnStack, outcome: str, *, existing: bool, without: str) -> 
     Those that cannot be taken back are not among them.
     """
     chosen: dict[str, Change] = {}
-    for found in changes():
-        change = found.filled(stack.values)
+    for change in changes():
+        change = change.filled(stack.values)
         if (
             (change.outcome, change.existing) == (outcome, existing)
             and change.parameter != without
@@ -79,8 +79,10 @@ def test_the_treatment_arm_moves_to_a_group_of_another_account_by_its_id(
     every = (change.filled(stack.values) for change in changes())
     check(stack, [change for change in every if group in change.after.values()])
     ids = [*stack.nodes()["treatment"]]
-    found = stack.lab.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
-    assert {one["Placement"]["GroupId"] for each in found for one in each["Instances"]} == {group}
+    reservations = stack.lab.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
+    assert {one["Placement"]["GroupId"] for each in reservations for one in each["Instances"]} == {
+        group
+    }
     stack.become(home)
 
 

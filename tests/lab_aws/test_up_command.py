@@ -133,8 +133,8 @@ def test_a_release_of_another_bucket_is_copied_and_names_its_new_one(
     buckets = _buckets(lab)
     done = rackrate("up", "--stack", name, "--release", release, "--type", "m7i.4xlarge", "--json")
     assert done.exit_code == 0, done.output
-    answer = json.loads(done.stdout)
-    assert (answer["status"], answer["outputs"]) == ("CREATE_COMPLETE", {"Type": "m7i.4xlarge"})
+    output = json.loads(done.stdout)
+    assert (output["status"], output["outputs"]) == ("CREATE_COMPLETE", {"Type": "m7i.4xlarge"})
     (bucket,) = _buckets(lab) - buckets
     inner = lab.client("s3").get_object(Bucket=bucket, Key="rackrate/1.2.3/inner.template")
     text = inner["Body"].read().decode()
@@ -147,7 +147,7 @@ def test_a_release_of_another_bucket_is_copied_and_names_its_new_one(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "add --release"),
         (["--release", "nowhere"], "nowhere has no release.json"),
@@ -169,12 +169,12 @@ def test_a_release_of_another_bucket_is_copied_and_names_its_new_one(
     ],
 )
 def test_a_wrong_request_is_refused_before_anything_is_made(
-    lab: Lab, name: str, rackrate: Rackrate, arguments: list[str], said: str
+    lab: Lab, name: str, rackrate: Rackrate, arguments: list[str], message: str
 ) -> None:
     before = _stacks(lab), _buckets(lab)
     done = rackrate("up", "--stack", name, *arguments)
     assert done.exit_code == 2
-    assert said in " ".join(done.stderr.replace("│", "").split())
+    assert message in " ".join(done.stderr.replace("│", "").split())
     assert (_stacks(lab), _buckets(lab)) == before
 
 
@@ -208,7 +208,7 @@ def test_a_cluster_that_exists_is_used_by_the_template_for_it(
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda path: (path / "0123").write_text("evil"), "is not what SHA256SUMS says"),
         (lambda path: (path / "0123").unlink(), "lacks '0123'"),
@@ -223,13 +223,13 @@ def test_a_cluster_that_exists_is_used_by_the_template_for_it(
     ],
 )
 def test_a_damaged_release_is_refused(
-    lab: Lab, release: Path, name: str, rackrate: Rackrate, damage: object, said: str
+    lab: Lab, release: Path, name: str, rackrate: Rackrate, damage: object, message: str
 ) -> None:
     assert callable(damage)
     damage(release)
     before = _buckets(lab)
     done = rackrate("up", "--stack", name, "--release", release)
-    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
     assert _buckets(lab) == before
 
 
@@ -270,11 +270,11 @@ def test_a_release_by_url_is_deployed_from_a_copy_that_was_checked(
 def test_a_published_release_that_somebody_changed_is_refused_before_anything_is_made(
     lab: Lab, release: Path, name: str, rackrate: Rackrate, file: str
 ) -> None:
-    known = _hash(release)
+    digest = _hash(release)
     (release / file).write_text((release / file).read_text() + "\n")
     url = _publish(lab, release)
     before = _buckets(lab)
-    done = rackrate("up", "--stack", name, "--release", url, "--sha256", known)
+    done = rackrate("up", "--stack", name, "--release", url, "--sha256", digest)
     assert (done.exit_code, "SHA256SUMS" in done.stderr) == (2, True), done.output
     assert (_buckets(lab), name in _stacks(lab)) == (before, False)
 
@@ -351,8 +351,8 @@ def test_a_directory_is_deployed_changed_and_removed_with_its_bucket(
     more = rackrate("up", *stack, "--release", published, "--nodes", "3", "--yes")
     assert more.stderr.count("perhaps replaced in TreatmentNodes: ") == 1
     assert more.exit_code == 0, more.stderr
-    (found,) = lab.client("cloudformation").describe_stacks(StackName="released")["Stacks"]
-    parameters = {each["ParameterKey"]: each["ParameterValue"] for each in found["Parameters"]}
+    (stack,) = lab.client("cloudformation").describe_stacks(StackName="released")["Stacks"]
+    parameters = {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
     assert (parameters["NodeCount"], parameters["InstanceType"]) == ("3", "c5n.9xlarge")
     assert "uploading" not in more.stderr
 
@@ -372,7 +372,7 @@ def test_a_directory_is_deployed_changed_and_removed_with_its_bucket(
     ec2.create_tags(
         Resources=[group["GroupId"]], Tags=[{"Key": "GuardDutyManaged", "Value": "true"}]
     )
-    cluster = {each["OutputKey"]: each["OutputValue"] for each in found["Outputs"]}["ClusterName"]
+    cluster = {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}["ClusterName"]
     tags = {"cluster.k8s.amazonaws.com/name": cluster, "node.k8s.amazonaws.com/instance_id": "i-1"}
     interface = ec2.create_network_interface(
         SubnetId=subnet["SubnetId"], Description="aws-K8S-i-1"
@@ -383,13 +383,13 @@ def test_a_directory_is_deployed_changed_and_removed_with_its_bucket(
     left = {each["id"]: each["is_removable"] for each in json.loads(held.stdout)["leftovers"]}
     assert left == {group["GroupId"]: True, interface: True}
 
-    gone = rackrate("down", *stack, "--yes", "--remove-leftovers")
-    assert gone.exit_code == 0, gone.stderr
+    removed = rackrate("down", *stack, "--yes", "--remove-leftovers")
+    assert removed.exit_code == 0, removed.stderr
     assert (_stacks(lab), _buckets(lab)) == (stacks, buckets)
 
 
-def _name_of(found: dict[str, Any]) -> str:
-    return next((tag["Value"] for tag in found.get("Tags", []) if tag["Key"] == "Name"), "")
+def _name_of(resource: dict[str, Any]) -> str:
+    return next((tag["Value"] for tag in resource.get("Tags", []) if tag["Key"] == "Name"), "")
 
 
 def test_a_refused_deployment_says_why_and_down_removes_it(
@@ -410,8 +410,8 @@ def test_a_refused_deployment_says_why_and_down_removes_it(
     )
     try:
         stack = ("--stack", "refused")
-        known = ("--release", url, "--sha256", _hash(published))
-        done = rackrate("up", *stack, *known, "--type", "t3.large")
+        options = ("--release", url, "--sha256", _hash(published))
+        done = rackrate("up", *stack, *options, "--type", "t3.large")
         assert done.exit_code == 1, done.stderr
         assert "ROLLBACK_COMPLETE" in done.stderr
         refused = "InstanceType t3.large: the account has AWS's Free plan"
@@ -420,8 +420,8 @@ def test_a_refused_deployment_says_why_and_down_removes_it(
         assert "RequestId" not in done.stderr
         again = rackrate("up", *stack, "--release", url)
         assert (again.exit_code, "rackrate down --stack refused" in again.stderr) == (1, True)
-        gone = rackrate("down", *stack, "--yes")
-        assert gone.exit_code == 0, gone.stderr
+        removed = rackrate("down", *stack, "--yes")
+        assert removed.exit_code == 0, removed.stderr
     finally:
         for path in published.iterdir():
             s3.delete_object(Bucket="published", Key=f"rackrate/{published.name}/{path.name}")

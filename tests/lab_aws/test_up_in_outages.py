@@ -67,10 +67,10 @@ def in_outage(lab: Lab) -> Answered:
 def test_seconds_of_503_or_throttling_end_neither_up_nor_down(
     lab: Lab, release: Path, name: str, in_outage: Answered, fault: str, on: str
 ) -> None:
-    code, answer = in_outage(fault, on, OUTAGE, "up", "--stack", name, "--release", release)
-    assert (code, answer.get("status")) == (0, "CREATE_COMPLETE"), answer
-    code, answer = in_outage(fault, on, OUTAGE, "down", "--stack", name, "--yes")
-    assert code == 0, answer
+    code, output = in_outage(fault, on, OUTAGE, "up", "--stack", name, "--release", release)
+    assert (code, output.get("status")) == (0, "CREATE_COMPLETE"), output
+    code, output = in_outage(fault, on, OUTAGE, "down", "--stack", name, "--yes")
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("operation", ["CreateStack", "ListStackResources"])
@@ -78,10 +78,10 @@ def test_a_lost_answer_of_cloudformation_ends_nothing_and_nothing_is_done_twice(
     lab: Lab, release: Path, name: str, in_outage: Answered, operation: str
 ) -> None:
     on = f"cloudformation:{operation}"
-    code, answer = in_outage(
+    code, output = in_outage(
         "api-answer-lost", on, OUTAGE, "up", "--stack", name, "--release", release
     )
-    assert (code, answer.get("status")) == (0, "CREATE_COMPLETE"), answer
+    assert (code, output.get("status")) == (0, "CREATE_COMPLETE"), output
     events = lab.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
     begun = [each for each in events if each["ResourceStatus"] == "CREATE_IN_PROGRESS"]
     assert len(begun) == len({each["LogicalResourceId"] for each in begun})

@@ -73,41 +73,41 @@ def test_the_template_for_the_other_kind_of_cluster_is_refused(
     changes: dict[str, str],
     reason: str,
 ) -> None:
-    made = earlier[existing]
-    before = made.resources()
-    outcome = made.update(changes, url=urls[not existing])
+    own = earlier[existing]
+    before = own.resources()
+    outcome = own.update(changes, url=urls[not existing])
     assert outcome.status == "UPDATE_ROLLBACK_COMPLETE", outcome
     assert reason in outcome.reasons["Preflight"]
-    assert made.resources() == before
+    assert own.resources() == before
 
 
 def test_a_value_of_a_removed_parameter_is_refused_with_its_name(
     earlier: dict[bool, OwnStack], urls: dict[bool, str]
 ) -> None:
-    made = earlier[False]
-    home = made.parameters()
-    made.become({"ControlPlaneLogs": "audit", "AlarmEmail": "someone@example.com"})
-    outcome = made.update({}, url=urls[False])
+    own = earlier[False]
+    home = own.parameters()
+    own.become({"ControlPlaneLogs": "audit", "AlarmEmail": "someone@example.com"})
+    outcome = own.update({}, url=urls[False])
     assert outcome.status == "UPDATE_ROLLBACK_COMPLETE", outcome
     assert "ControlPlaneLogs audit: this release" in outcome.reasons["Preflight"]
     assert "AlarmEmail someone@example.com: this release" in outcome.reasons["Preflight"]
-    made.become(home)
+    own.become(home)
 
 
 @pytest.mark.parametrize("existing", [True, False])
 def test_an_upgrade_replaces_neither_cluster_nor_results_nor_state_machines(
     earlier: dict[bool, OwnStack], urls: dict[bool, str], existing: bool
 ) -> None:
-    made = earlier[existing]
-    before, results, nodes = made.resources(), made.results(), made.nodes()
-    outcome = made.update({}, url=urls[existing])
+    own = earlier[existing]
+    before, results, nodes = own.resources(), own.results(), own.nodes()
+    outcome = own.update({}, url=urls[existing])
     assert outcome.status == "UPDATE_COMPLETE", outcome
     assert not outcome.reasons
-    after = made.resources()
-    kept = KEPT & before.keys()
-    assert {name: after.get(name) for name in kept} == {name: before[name] for name in kept}
-    assert made.results() == results
-    assert made.nodes() == nodes
+    after = own.resources()
+    retained = KEPT & before.keys()
+    assert {name: after.get(name) for name in retained} == {name: before[name] for name in retained}
+    assert own.results() == results
+    assert own.nodes() == nodes
     # The next update needs nothing of the earlier release.
-    again = replace(made, url=urls[existing]).update({"LogRetentionDays": "7"})
+    again = replace(own, url=urls[existing]).update({"LogRetentionDays": "7"})
     assert again.status == "UPDATE_COMPLETE", again

@@ -172,11 +172,11 @@ class Lab:
         }
         document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
         limit = {"PermissionsBoundary": boundary} if boundary else {}
-        made = self.client("iam").create_role(
+        response = self.client("iam").create_role(
             RoleName=f"role-{uuid.uuid4().hex[:12]}", AssumeRolePolicyDocument=document, **limit
         )
-        self.permit(made["Role"]["Arn"], *statements or (allow("*", "*"),))
-        return str(made["Role"]["Arn"])
+        self.permit(response["Role"]["Arn"], *statements or (allow("*", "*"),))
+        return str(response["Role"]["Arn"])
 
     def permit(self, role_arn: str, *statements: dict[str, Any]) -> None:
         """Replace a role's permissions."""
@@ -219,12 +219,12 @@ class Lab:
         return name
 
     def state_machine(self, definition: dict[str, Any]) -> str:
-        made = self.client("stepfunctions").create_state_machine(
+        response = self.client("stepfunctions").create_state_machine(
             name=f"machine-{uuid.uuid4().hex[:12]}",
             definition=json.dumps(definition),
             roleArn=self.role("states.amazonaws.com"),
         )
-        return str(made["stateMachineArn"])
+        return str(response["stateMachineArn"])
 
     def execute(self, definition: dict[str, Any], data: str = "{}") -> dict[str, Any]:
         """Run a definition to its end."""
@@ -236,7 +236,7 @@ class Lab:
         states = self.client("stepfunctions")
         return eventually(
             lambda: states.describe_execution(executionArn=execution_arn),
-            lambda found: found["status"] != "RUNNING",
+            lambda execution: execution["status"] != "RUNNING",
         )
 
     def stack(self, template: str, wait_for: str | None = None, **request: Any) -> dict[str, Any]:
@@ -254,14 +254,14 @@ class Lab:
     def settled(self, stack_id: str) -> dict[str, Any]:
         return eventually(
             lambda: self.client("cloudformation").describe_stacks(StackName=stack_id)["Stacks"][0],
-            lambda found: not found["StackStatus"].endswith("IN_PROGRESS"),
+            lambda stack: not stack["StackStatus"].endswith("IN_PROGRESS"),
         )
 
     def delete(self, stack_id: str) -> dict[str, Any]:
         self.client("cloudformation").delete_stack(StackName=stack_id)
         return eventually(
             lambda: self.client("cloudformation").describe_stacks(StackName=stack_id)["Stacks"][0],
-            lambda found: found["StackStatus"] in ("DELETE_COMPLETE", "DELETE_FAILED"),
+            lambda stack: stack["StackStatus"] in ("DELETE_COMPLETE", "DELETE_FAILED"),
         )
 
     def reasons(self, stack_id: str, status: str = "FAILED") -> dict[str, str]:
@@ -294,9 +294,9 @@ def eventually[T](get: Callable[[], T], good: Callable[[T], bool]) -> T:
     """Call `get` until its answer is good. Fails at the deadline with the last answer."""
     deadline = time.monotonic() + HUNG_SECONDS
     while True:
-        found = get()
-        if good(found):
-            return found
+        result = get()
+        if good(result):
+            return result
         if time.monotonic() > deadline:
-            raise AssertionError(f"still {found!r}")
+            raise AssertionError(f"still {result!r}")
         time.sleep(0.05)

@@ -21,9 +21,9 @@ def test_a_connection_stays_open_after_a_refused_request_and_a_body_that_nobody_
         ("POST", "/_lab/nothing", b""),
     ):
         connection.request(method, path, body)
-        answer = connection.getresponse()
-        assert answer.status in (403, 404)
-        answer.read()
+        response = connection.getresponse()
+        assert response.status in (403, 404)
+        response.read()
         assert connection.sock is not None, "the Region closed the connection"
         sockets.add(connection.sock.fileno())
     assert len(sockets) == 1

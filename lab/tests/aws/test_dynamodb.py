@@ -47,13 +47,13 @@ class Table:
 
     def query(self, **request: Any) -> dict[str, Any]:
         """The item, as a query answers it."""
-        (found,) = self.client.query(
+        (item,) = self.client.query(
             TableName=self.name,
             KeyConditionExpression="pk = :pk",
             ExpressionAttributeValues={":pk": {"S": "one"}},
             **request,
         )["Items"]
-        return plain(found)
+        return plain(item)
 
 
 def plain(item: dict[str, Any]) -> dict[str, Any]:
@@ -73,20 +73,20 @@ def test_an_item_of_every_type_is_answered_as_it_was_written(table: Table) -> No
 
 
 def test_a_projection_has_what_the_item_has_of_the_named_attributes(table: Table) -> None:
-    asked = ("empty", "nothing", "list", "missing")
-    found = table.query(
-        ProjectionExpression=", ".join(f"#{name}" for name in asked),
-        ExpressionAttributeNames={f"#{name}": name for name in asked},
+    names = ("empty", "nothing", "list", "missing")
+    result = table.query(
+        ProjectionExpression=", ".join(f"#{name}" for name in names),
+        ExpressionAttributeNames={f"#{name}": name for name in names},
     )
-    assert found == {name: EVERY_TYPE[name] for name in asked[:-1]}
+    assert result == {name: EVERY_TYPE[name] for name in names[:-1]}
 
 
 def test_a_projection_may_name_a_part_of_an_attribute(table: Table) -> None:
-    found = table.query(
+    result = table.query(
         ProjectionExpression="#map.#text, flag",
         ExpressionAttributeNames={"#map": "empty", "#text": "text"},
     )
-    assert found == {"empty": {"text": ""}, "flag": False}
+    assert result == {"empty": {"text": ""}, "flag": False}
 
 
 def test_a_projection_leaves_the_stored_item_as_it_is(table: Table) -> None:
@@ -95,7 +95,7 @@ def test_a_projection_leaves_the_stored_item_as_it_is(table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("SET #a = :one, #b = :one, #a = :one", "Two document paths overlap"),
         ("SET a1 = :one, b1.c1 = :one, b1 = :one", "Two document paths overlap"),
@@ -104,10 +104,10 @@ def test_a_projection_leaves_the_stored_item_as_it_is(table: Table) -> None:
     ],
 )
 def test_an_update_that_names_an_attribute_or_a_clause_twice_is_refused(
-    table: Table, expression: str, said: str
+    table: Table, expression: str, message: str
 ) -> None:
     names = {name: name[1:] for name in re.findall("#[a-d]", expression)}
-    with pytest.raises(ClientError, match=said) as refused:
+    with pytest.raises(ClientError, match=message) as refused:
         table.client.update_item(
             TableName=table.name,
             Key={"pk": {"S": "one"}},

@@ -29,7 +29,7 @@ def test_metrics_in_a_functions_log_become_metrics(lab: Lab) -> None:
     now = datetime.datetime.now(tz=datetime.UTC)
 
     def total(metric: str, statistic: str) -> list[float]:
-        found = lab.client("cloudwatch").get_metric_statistics(
+        response = lab.client("cloudwatch").get_metric_statistics(
             Namespace="rackrate",
             MetricName=metric,
             Dimensions=[{"Name": "service", "Value": name}],
@@ -38,7 +38,7 @@ def test_metrics_in_a_functions_log_become_metrics(lab: Lab) -> None:
             Period=3600,
             Statistics=[statistic],
         )
-        return [point[statistic] for point in found["Datapoints"]]
+        return [point[statistic] for point in response["Datapoints"]]
 
-    eventually(lambda: sum(total("RunsSucceeded", "Sum")), lambda found: found == 2.0)
+    eventually(lambda: sum(total("RunsSucceeded", "Sum")), lambda number: number == 2.0)
     assert set(total("RunSeconds", "Maximum")) == {61.5}

@@ -104,7 +104,7 @@ def test_one_rule_takes_every_end_of_an_execution(lab: Lab) -> None:
     log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
     eventually(
         lambda: log.read_text() if log.exists() else "",
-        lambda found: '"status": "SUCCEEDED"' in found and '"status": "FAILED"' in found,
+        lambda text: '"status": "SUCCEEDED"' in text and '"status": "FAILED"' in text,
     )
 
 

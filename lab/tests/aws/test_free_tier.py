@@ -30,12 +30,12 @@ def test_a_role_that_may_not_ask_is_refused(lab: Lab) -> None:
 def test_the_free_plan_starts_only_types_that_are_eligible_for_free_tier(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ec2, wanted = lab.client("ec2"), {"ImageId": "ami-12c6146b", "MinCount": 1, "MaxCount": 1}
+    ec2, request = lab.client("ec2"), {"ImageId": "ami-12c6146b", "MinCount": 1, "MaxCount": 1}
     monkeypatch.setattr(account, "PLAN", "FREE")
     with pytest.raises(ClientError, match="is not eligible for Free Tier") as refused:
-        ec2.run_instances(**wanted, InstanceType="c5.large")
+        ec2.run_instances(**request, InstanceType="c5.large")
     assert refused.value.response["Error"]["Code"] == "InvalidParameterCombination"
     for plan, kind in (("FREE", "m7i-flex.large"), ("PAID", "c5.large")):
         monkeypatch.setattr(account, "PLAN", plan)
-        (made,) = ec2.run_instances(**wanted, InstanceType=kind)["Instances"]
-        ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+        (instance,) = ec2.run_instances(**request, InstanceType=kind)["Instances"]
+        ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])

@@ -33,14 +33,14 @@ def run(lab: Lab) -> Iterator[Callable[..., Any]]:
     ec2 = lab.client("ec2")
 
     def launch(count: int, instance_type: str = "x1e.xlarge", **arguments: Any) -> list[str]:
-        answer = ec2.run_instances(
+        response = ec2.run_instances(
             ImageId="ami-12c6146b",
             InstanceType=instance_type,
             MinCount=count,
             MaxCount=count,
             **arguments,
         )
-        return [instance["InstanceId"] for instance in answer["Instances"]]
+        return [instance["InstanceId"] for instance in response["Instances"]]
 
     yield launch
     still = ec2.describe_instances(
@@ -49,7 +49,7 @@ def run(lab: Lab) -> Iterator[Callable[..., Any]]:
             {"Name": "instance-state-name", "Values": ["pending", "running"]},
         ]
     )["Reservations"]
-    if ids := [one["InstanceId"] for made in still for one in made["Instances"]]:
+    if ids := [one["InstanceId"] for reservation in still for one in reservation["Instances"]]:
         ec2.terminate_instances(InstanceIds=ids)
 
 
@@ -61,21 +61,21 @@ def refusal(call: Callable[..., Any], *arguments: Any, **named: Any) -> str:
 
 def test_quotas_of_vcpus_are_told_by_their_code(lab: Lab) -> None:
     client = lab.client("service-quotas")
-    answer = client.get_service_quota(ServiceCode="ec2", QuotaCode="L-1216C47A")["Quota"]
-    known = quotas.QUOTAS[STANDARD]
-    assert (answer["QuotaName"], answer["Value"]) == (known.name, known.value)
+    response = client.get_service_quota(ServiceCode="ec2", QuotaCode="L-1216C47A")["Quota"]
+    quota = quotas.QUOTAS[STANDARD]
+    assert (response["QuotaName"], response["Value"]) == (quota.name, quota.value)
     with pytest.raises(client.exceptions.NoSuchResourceException):
         client.get_service_quota(ServiceCode="ec2", QuotaCode="L-00000000")
 
 
 def test_a_quota_of_which_nobody_asked_for_more_has_only_a_default(lab: Lab) -> None:
     client = lab.client("service-quotas")
-    wanted = {"ServiceCode": "ec2", "QuotaCode": "L-417A185B"}
+    request = {"ServiceCode": "ec2", "QuotaCode": "L-417A185B"}
     with pytest.raises(client.exceptions.NoSuchResourceException):
-        client.get_service_quota(**wanted)
-    assert client.get_aws_default_service_quota(**wanted)["Quota"]["Value"] == 0
-    wanted["QuotaCode"] = "L-1216C47A"
-    assert client.get_aws_default_service_quota(**wanted)["Quota"]["Value"] == 5
+        client.get_service_quota(**request)
+    assert client.get_aws_default_service_quota(**request)["Quota"]["Value"] == 0
+    request["QuotaCode"] = "L-1216C47A"
+    assert client.get_aws_default_service_quota(**request)["Quota"]["Value"] == 5
     with pytest.raises(client.exceptions.NoSuchResourceException):
         client.get_aws_default_service_quota(ServiceCode="ec2", QuotaCode="L-00000000")
 

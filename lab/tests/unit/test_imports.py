@@ -29,10 +29,10 @@ def test_no_room_of_the_lab_imports_what_lies_above_or_beneath_it(
 ) -> None:
     files = [path for path in (LAB / folder).rglob("*.py") if LAB / "tests" not in path.parents]
     assert len(files) > 50
-    found = {
+    wrong = {
         f"{path.relative_to(LAB)} imports {name}"
         for path in files
         for name in imported(path)
         if any(name == one or name.startswith(f"{one}.") for one in foreign)
     }
-    assert found == set()
+    assert wrong == set()

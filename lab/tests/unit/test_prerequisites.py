@@ -56,9 +56,9 @@ def refusal(check: Callable[[], object] = prerequisites.check) -> str:
     """The sentence of a failed check."""
     with pytest.raises(LabError) as raised:
         check()
-    said = str(raised.value)
-    assert "\n" not in said
-    return said
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
 
 
 def test_a_machine_that_has_everything_passes(machine: SimpleNamespace) -> None:
@@ -77,10 +77,10 @@ def test_linux_is_asked_for(machine: SimpleNamespace, monkeypatch: pytest.Monkey
 
 def test_a_missing_tun_device_is_named_with_both_remedies(machine: SimpleNamespace) -> None:
     machine.tun = "No such file or directory"
-    said = refusal()
-    assert "/dev/net/tun cannot be opened (No such file or directory)" in said
-    assert "modprobe tun" in said
-    assert "--device /dev/net/tun" in said
+    message = refusal()
+    assert "/dev/net/tun cannot be opened (No such file or directory)" in message
+    assert "modprobe tun" in message
+    assert "--device /dev/net/tun" in message
 
 
 @pytest.mark.parametrize(("program", "package"), prerequisites.PROGRAMS.items())
@@ -125,9 +125,9 @@ def test_a_lab_that_is_up_is_told_of_with_what_to_do(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     lock = daemon.acquire_lock()
-    said = refusal(daemon.acquire_lock)
-    assert "already up" in said
-    assert "make lab-down" in said
+    message = refusal(daemon.acquire_lock)
+    assert "already up" in message
+    assert "make lab-down" in message
     os.close(lock)
     os.close(daemon.acquire_lock())
 

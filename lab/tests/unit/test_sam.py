@@ -32,11 +32,11 @@ def test_an_archive_has_what_its_directory_has_now(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=True
     )
-    found = [line.split() for line in done.stdout.splitlines()]
-    assert [(text, mode) for text, mode, _ in found] == [
+    entries = [line.split() for line in done.stdout.splitlines()]
+    assert [(text, mode) for text, mode, _ in entries] == [
         ("1", "0o644"),
         ("1", "0o644"),
         ("2", "0o644"),
         ("2", "0o755"),
     ]
-    assert found[0] == found[1]
+    assert entries[0] == entries[1]

@@ -17,14 +17,14 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     The SAM CLI is replaced by what it does here: it empties its directory and copies the code.
     """
-    made: list[str] = []
+    sources: list[str] = []
 
     def sam(arguments: Sequence[str], variables: object) -> None:
         assert arguments[0] == "build"
         directory = Path(arguments[arguments.index("--build-dir") + 1])
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
-        made.append((tmp_path / "packages" / "report" / "code" / "index.py").read_text())
+        sources.append((tmp_path / "packages" / "report" / "code" / "index.py").read_text())
 
     monkeypatch.setattr(stack, "REPOSITORY", tmp_path)
     directories = {root: tmp_path / ".aws-sam" / root for root in stack.BUILD_DIRECTORIES}
@@ -36,7 +36,7 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         directory.mkdir(parents=True)
     (code / "index.py").write_text("1")
     (package / "code").symlink_to(code)
-    return made
+    return sources
 
 
 def test_the_stack_is_built_again_exactly_when_a_source_or_the_build_has_changed(

@@ -148,16 +148,16 @@ def test_the_way_is_shorter_in_the_group(verdicts: dict[str, Any]) -> None:
 def test_everything_of_the_run_is_kept_in_the_bucket_and_copied(
     lab: Lab, results: Any, trials: int
 ) -> None:
-    kept = lab.objects(RUN)
+    stored = lab.objects(RUN)
     copied = {"plan.json", "schedule.json", "results.json", "trials.csv", "report.html"}
     documents = copied | {"warm_up.json", "analysis.json", "counters.json"}
     documents |= {f"blocks_{batch}.json" for batch in (1, 2, 3)}
-    assert documents <= kept
-    raw = {name for name in kept if name.startswith("raw/")}
+    assert documents <= stored
+    raw = {name for name in stored if name.startswith("raw/")}
     assert len(raw) == trials + WARM_UPS
-    samples = {name for name in kept if name.startswith("samples/")}
+    samples = {name for name in stored if name.startswith("samples/")}
     assert samples
-    assert kept == documents | raw | samples
+    assert stored == documents | raw | samples
     assert {path.name for path in (lab.directory / RUN).iterdir()} == copied | {"raw"}
     assert lab.document(RUN, "results.json") == results
     page = (lab.directory / RUN / "report.html").read_text("utf-8")
@@ -209,8 +209,8 @@ def test_athena_finds_the_run_where_glue_says_and_with_the_columns_glue_names(
         file = tmp_path / f"{table['Name']}.parquet"
         lab.aws("s3").download_file(bucket, f"{prefix}{RUN}.parquet", str(file))
         described = duckdb.sql(f"DESCRIBE FROM '{file}'").fetchall()
-        found = [{"Name": name, "Type": types[kind]} for name, kind, *_ in described]
-        assert found == table["StorageDescriptor"]["Columns"]
+        columns = [{"Name": name, "Type": types[kind]} for name, kind, *_ in described]
+        assert columns == table["StorageDescriptor"]["Columns"]
         counted = f"SELECT count(*), min(run_id), min(lab_scale) FROM '{file}'"
         assert duckdb.sql(counted).fetchall() == [(rows[table["Name"]], RUN, 0.1)]
 

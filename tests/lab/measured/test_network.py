@@ -108,8 +108,8 @@ def test_caps_of_an_arm_are_lowered_and_restored_while_the_lab_runs(lab: Lab) ->
     cap = 10e9 * lab.status["network_scale"]
     command = [sys.executable, "-m", "lab", "caps", "placementGroup=true"]
     try:
-        told = lab.command(*command, "0.5").stdout
-        assert all(f"{node}: 0.5 of its caps" in told for node in (one, other))
+        output = lab.command(*command, "0.5").stdout
+        assert all(f"{node}: 0.5 of its caps" in output for node in (one, other))
         check_cap(lab, one, other, cap / 2)
     finally:
         lab.command(*command, "1")
@@ -188,7 +188,7 @@ def test_ping_from_the_pods_image_sees_the_delay_twice(lab: Lab) -> None:
             text=True,
             check=True,
         )
-        times = [float(found) / 1e3 for found in re.findall(r"time=([\d.]+) ms", done.stdout)]
+        times = [float(text) / 1e3 for text in re.findall(r"time=([\d.]+) ms", done.stdout)]
         assert len(times) == PACKETS
         delay = 0 if group else 2 * between_racks(one, other)
         assert delay <= min(times) < delay + 250e-6

@@ -22,18 +22,18 @@ def test_every_call_was_allowed_and_every_allowed_action_was_used(
     bare_lab: Lab, request: pytest.FixtureRequest
 ) -> None:
     own = permissions.of_lab(bare_lab, {item.path.name for item in request.session.items})
-    found = permissions.merged(own)
+    record = permissions.merged(own)
     # Read once: another run may not rest on them.
     permissions.forget()
-    missing = files_of_make_test() - found.files
+    missing = files_of_make_test() - record.files
     # scripts/test sets the variable: in `make test` none may be missing.
     if missing and AFTER not in os.environ:
         pytest.skip("only all tests of the lab together use every action")
     assert missing == set()
-    for row in rows(found.policies, found.calls):
+    for row in rows(record.policies, record.calls):
         print(" | ".join(row))
-    judged = audit(found.policies, found.calls, read_unobserved(UNOBSERVED))
-    assert [call for call in judged.refused if call.logical_id in found.policies] == []
+    judged = audit(record.policies, record.calls, read_unobserved(UNOBSERVED))
+    assert [call for call in judged.refused if call.logical_id in record.policies] == []
     assert judged.unused == ()
     assert judged.stale == ()
 

@@ -36,13 +36,13 @@ def test_the_audit_is_empty_when_policies_and_calls_agree() -> None:
 
 def test_the_audit_finds_what_is_refused_unused_and_listed_in_vain() -> None:
     role = "Benchmark/PlanRole"
-    found = audit(POLICIES, [READ, REFUSED], {})
-    assert found.refused == (REFUSED,)
-    assert found.unused == ((role, "dynamodb:Put*"), (role, "xray:PutTraceSegments"))
+    result = audit(POLICIES, [READ, REFUSED], {})
+    assert result.refused == (REFUSED,)
+    assert result.unused == ((role, "dynamodb:Put*"), (role, "xray:PutTraceSegments"))
     listed = {"PlanRole": {"s3:GetObject": "used after all"}, "*": {"sqs:SendMessage": "gone"}}
-    found = audit(POLICIES, [READ, WRITE], {**listed, role: TRACING["*"]})
-    assert found.unused == ()
-    assert found.stale == (("*", "sqs:SendMessage"), ("PlanRole", "s3:GetObject"))
+    result = audit(POLICIES, [READ, WRITE], {**listed, role: TRACING["*"]})
+    assert result.unused == ()
+    assert result.stale == (("*", "sqs:SendMessage"), ("PlanRole", "s3:GetObject"))
 
 
 def test_a_refused_call_does_not_count_as_use() -> None:

@@ -20,7 +20,7 @@ ACCOUNT = "123456789012"
 @pytest.fixture(scope="module")
 def table(lab: Lab) -> str:
     name = f"table-{uuid.uuid4().hex[:8]}"
-    made = lab.client("dynamodb").create_table(
+    response = lab.client("dynamodb").create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[
@@ -36,7 +36,7 @@ def table(lab: Lab) -> str:
             }
         ],
     )
-    return str(made["TableDescription"]["TableArn"])
+    return str(response["TableDescription"]["TableArn"])
 
 
 def refused(lab: Lab, role: str, service: str, operation: str, **request: Any) -> ClientError:
@@ -127,8 +127,8 @@ def test_objects_and_buckets_are_told_apart(lab: Lab) -> None:
         role,
         allow("s3:ListBucket", arn, Condition={"StringLike": {"s3:prefix": ["runs/*"]}}),
     )
-    found = s3.list_objects_v2(Bucket=bucket, Prefix="runs/")
-    assert [item["Key"] for item in found["Contents"]] == ["runs/1"]
+    listing = s3.list_objects_v2(Bucket=bucket, Prefix="runs/")
+    assert [item["Key"] for item in listing["Contents"]] == ["runs/1"]
     with pytest.raises(ClientError, match="ListBucket"):
         s3.list_objects_v2(Bucket=bucket, Prefix="secret/")
 
@@ -148,8 +148,8 @@ def test_deleting_many_objects_needs_permission_for_each(lab: Lab) -> None:
     lab.client("s3").put_object(Bucket=bucket, Key="runs/1", Body=b"x")
     role = lab.role("lambda.amazonaws.com", allow("s3:GetObject", "*"))
     request = {"Bucket": bucket, "Delete": {"Objects": [{"Key": "runs/1"}]}}
-    answer = lab.as_role(role, "s3").delete_objects(**request)
-    assert answer["Errors"][0]["Code"] == "AccessDenied"
+    response = lab.as_role(role, "s3").delete_objects(**request)
+    assert response["Errors"][0]["Code"] == "AccessDenied"
     lab.permit(role, allow("s3:DeleteObject", f"arn:aws:s3:::{bucket}/*"))
     assert "Errors" not in lab.as_role(role, "s3").delete_objects(**request)
     assert "Contents" not in lab.client("s3").list_objects_v2(Bucket=bucket)
@@ -218,8 +218,8 @@ def encrypted_table(lab: Lab, **encryption: str) -> str:
 def test_a_table_under_awss_own_key_needs_no_permission_for_the_key(lab: Lab) -> None:
     name = encrypted_table(lab)
     role = lab.role("lambda.amazonaws.com", allow("dynamodb:GetItem", "*"))
-    answer = lab.as_role(role, "dynamodb").get_item(TableName=name, Key={"pk": {"S": "1"}})
-    assert "Item" not in answer
+    response = lab.as_role(role, "dynamodb").get_item(TableName=name, Key={"pk": {"S": "1"}})
+    assert "Item" not in response
 
 
 def test_a_tables_key_needs_permission_of_its_own(lab: Lab) -> None:
@@ -252,7 +252,7 @@ def test_ec2_knows_the_policies_of_a_new_role_only_after_a_moment(lab: Lab) -> N
             return code(error)
 
     assert answer() == "UnauthorizedOperation"
-    eventually(answer, lambda found: found == "allowed")
+    eventually(answer, lambda verdict: verdict == "allowed")
 
 
 def test_a_function_gets_into_a_vpc_only_with_a_role_that_may(
@@ -279,9 +279,9 @@ def test_a_function_gets_into_a_vpc_only_with_a_role_that_may(
         lab.function(textwrap.dedent(code), Role=role, **network)
     lab.permit(role, allow([*interfaces, "ec2:DescribeNetworkInterfaces"], "*"), itself)
     name = lab.function(textwrap.dedent(code), Role=role, **network)
-    answer = lab.client("lambda").invoke(FunctionName=name)
+    response = lab.client("lambda").invoke(FunctionName=name)
     # Lambda may use these permissions of the role, and the function's code may not.
-    assert "explicit deny" in json.loads(answer["Payload"].read())["errorMessage"]
+    assert "explicit deny" in json.loads(response["Payload"].read())["errorMessage"]
 
 
 def test_a_state_machines_own_role_calls_its_tasks(lab: Lab) -> None:
@@ -304,9 +304,9 @@ def test_a_state_machines_own_role_calls_its_tasks(lab: Lab) -> None:
         name=f"machine-{uuid.uuid4().hex[:8]}", definition=json.dumps(definition), roleArn=role
     )["stateMachineArn"]
     run = states.start_execution(stateMachineArn=machine)["executionArn"]
-    found = lab.finished(run)
-    assert found["status"] == "FAILED"
-    assert "lambda:InvokeFunction" in found["cause"]
+    execution = lab.finished(run)
+    assert execution["status"] == "FAILED"
+    assert "lambda:InvokeFunction" in execution["cause"]
     lab.permit(
         role, allow("lambda:InvokeFunction", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:{name}")
     )
@@ -335,9 +335,9 @@ def test_a_distributed_map_needs_permission_to_start_its_children(lab: Lab) -> N
         name=f"machine-{uuid.uuid4().hex[:8]}", definition=json.dumps(definition), roleArn=role
     )["stateMachineArn"]
     run = states.start_execution(stateMachineArn=machine, input="[1]")["executionArn"]
-    found = lab.finished(run)
-    assert found["status"] == "FAILED"
-    assert f"states:StartExecution on resource: {machine}" in found["cause"]
+    execution = lab.finished(run)
+    assert execution["status"] == "FAILED"
+    assert f"states:StartExecution on resource: {machine}" in execution["cause"]
     lab.permit(role, allow("states:StartExecution", machine))
     run = states.start_execution(stateMachineArn=machine, input="[1]")["executionArn"]
     assert lab.finished(run)["output"] == "[1]"
@@ -375,7 +375,7 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
             for call in read_calls(lab.state_directory / RECORD_FILE)
             if call.role == role.rsplit("/", 1)[-1]
         ],
-        lambda found: len(found) >= 2,
+        lambda rows: len(rows) >= 2,
     )
     assert calls == [
         ("Reader", "dynamodb:GetItem", table, True),
@@ -389,8 +389,8 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
         "region": "us-east-1",
         "endpoint_url": lab.region.endpoint_url,
     }
-    found = [row for row in table_of(status, lab.state_directory / RECORD_FILE) if "Reader" in row]
-    assert found == [
+    rows = [row for row in table_of(status, lab.state_directory / RECORD_FILE) if "Reader" in row]
+    assert rows == [
         ("Reader", "dynamodb:GetItem", "used", table),
         ("Reader", "dynamodb:Scan", "REFUSED", table),
     ]

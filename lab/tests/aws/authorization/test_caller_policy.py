@@ -36,8 +36,8 @@ def statements(table: str) -> list[dict[str, Any]]:
     names = {"REGION": "us-east-1", "ACCOUNT": "123456789012", "TABLE": table, "BUCKET": "b"}
     for name, value in names.items():
         text = text.replace(name, value)
-    found: list[dict[str, Any]] = json.loads(text)["Statement"]
-    return found
+    result: list[dict[str, Any]] = json.loads(text)["Statement"]
+    return result
 
 
 def new_table(lab: Lab) -> str:

@@ -22,10 +22,10 @@ def files(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 def invoke(lab: Lab, name: str, event: Any = None, **more: Any) -> tuple[Any, dict[str, Any]]:
-    answer = lab.client("lambda").invoke(
+    response = lab.client("lambda").invoke(
         FunctionName=name, Payload=json.dumps(event or {}).encode(), **more
     )
-    return json.loads(answer["Payload"].read()), answer
+    return json.loads(response["Payload"].read()), response
 
 
 def test_function_sees_lambdas_environment_and_its_own(lab: Lab, files: dict[str, str]) -> None:
@@ -82,8 +82,8 @@ def test_function_has_temporary_credentials_of_its_role(lab: Lab) -> None:
 
 def test_undeclared_dependency_fails_as_on_aws(lab: Lab, files: dict[str, str]) -> None:
     name = lab.function("import yaml\ndef handler(event, context): return 1\n", files)
-    error, answer = invoke(lab, name)
-    assert answer["FunctionError"] == "Unhandled"
+    error, response = invoke(lab, name)
+    assert response["FunctionError"] == "Unhandled"
     assert error["errorType"] == "Runtime.ImportModuleError"
     assert "No module named 'yaml'" in error["errorMessage"]
 
@@ -97,8 +97,8 @@ def test_exception_has_lambdas_form(lab: Lab, files: dict[str, str]) -> None:
         """,
         files,
     )
-    error, answer = invoke(lab, name)
-    assert answer["FunctionError"] == "Unhandled"
+    error, response = invoke(lab, name)
+    assert response["FunctionError"] == "Unhandled"
     assert error["errorType"] == "InvalidPlan"
     assert error["errorMessage"] == "blocks: must be positive"
     assert "raise InvalidPlan" in error["stackTrace"][-1]
@@ -115,9 +115,9 @@ def test_timeout_is_enforced_and_the_next_invocation_works(lab: Lab, files: dict
         Timeout=3,
     )
     started = time.monotonic()
-    error, answer = invoke(lab, name, {"seconds": 30})
+    error, response = invoke(lab, name, {"seconds": 30})
     assert time.monotonic() - started < 30
-    assert answer["FunctionError"] == "Unhandled"
+    assert response["FunctionError"] == "Unhandled"
     assert error["errorType"] == "Sandbox.Timedout"
     assert error["errorMessage"].endswith("Task timed out after 3.00 seconds")
     assert invoke(lab, name)[0] == "done"
@@ -190,7 +190,7 @@ def test_logs_have_start_output_end_and_report(lab: Lab, files: dict[str, str]) 
     group = f"/aws/lambda/{name}"
     events = eventually(
         lambda: logs.filter_log_events(logGroupName=group)["events"],
-        lambda found: any("REPORT" in event["message"] for event in found),
+        lambda logged: any("REPORT" in event["message"] for event in logged),
     )
     messages = [event["message"] for event in events]
     kinds = [message.split()[0] for message in messages]
@@ -211,8 +211,8 @@ def test_failed_event_is_retried(lab: Lab) -> None:
             if count < 2: raise RuntimeError("again")
         """
     )
-    answer = lab.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=b"{}")
-    assert answer["StatusCode"] == 202
+    response = lab.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=b"{}")
+    assert response["StatusCode"] == 202
     log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
     eventually(lambda: log.read_text() if log.exists() else "", lambda text: "attempt 2" in text)
 
@@ -229,12 +229,12 @@ def test_function_logs_where_its_configuration_says(lab: Lab) -> None:
         """,
         LoggingConfig={"LogGroup": group},
     )
-    told = lab.client("lambda").get_function_configuration(FunctionName=name)
-    assert told["LoggingConfig"] == {"LogFormat": "Text", "LogGroup": group}
+    configuration = lab.client("lambda").get_function_configuration(FunctionName=name)
+    assert configuration["LoggingConfig"] == {"LogFormat": "Text", "LogGroup": group}
     assert invoke(lab, name)[0] == group
     events = eventually(
         lambda: logs.filter_log_events(logGroupName=group)["events"],
-        lambda found: any("REPORT" in event["message"] for event in found),
+        lambda logged: any("REPORT" in event["message"] for event in logged),
     )
     assert "here" in [event["message"] for event in events]
     assert f"/{name}[$LATEST]" in events[0]["logStreamName"]

@@ -87,9 +87,9 @@ def test_functions_share_what_their_handlers_import_from_other_packages(lab: Lab
 def test_what_cannot_be_shared_is_imported_by_each_worker(lab: Lab, statement: str) -> None:
     model = f"import os, threading\n{statement}\nIMPORTED_BY = os.getpid()\n"
     domain = {"domain/__init__.py": "", "domain/model.py": model}
-    found = invoke(lab, lab.function(OWN, {**PACKAGE, **domain}))
-    package, own = found["importers"]
-    assert own == found["me"] != package
+    result = invoke(lab, lab.function(OWN, {**PACKAGE, **domain}))
+    package, own = result["importers"]
+    assert own == result["me"] != package
 
 
 def test_each_stack_has_its_own_value_of_what_its_functions_have_in_common(lab: Lab) -> None:
@@ -117,8 +117,8 @@ def test_an_import_that_hangs_is_left_to_the_workers(tmp_path: Path) -> None:
     )
     paths = os.pathsep.join((str(tmp_path), str(REPOSITORY)))
     command = [sys.executable, "-c", script]
-    said = subprocess.check_output(command, cwd=tmp_path, env={"PYTHONPATH": paths}, text=True)
-    assert said == "[] False\n"
+    output = subprocess.check_output(command, cwd=tmp_path, env={"PYTHONPATH": paths}, text=True)
+    assert output == "[] False\n"
 
 
 def test_a_stacks_two_archives_and_one_of_its_update_keep_their_zygotes(lab: Lab) -> None:
@@ -175,8 +175,8 @@ def test_a_package_that_reads_the_whole_environment_is_never_shared(lab: Lab) ->
     files = {
         "pydantic/__init__.py": "import os\nIMPORTED_BY, ALL = os.getpid(), dict(os.environ)\n"
     }
-    found = invoke(lab, lab.function(WHO, files))
-    assert found["importer"] == found["me"]
+    result = invoke(lab, lab.function(WHO, files))
+    assert result["importer"] == result["me"]
 
 
 def test_after_a_zygote_was_killed_functions_work_and_have_a_new_one(lab: Lab) -> None:
@@ -184,7 +184,7 @@ def test_after_a_zygote_was_killed_functions_work_and_have_a_new_one(lab: Lab) -
     name = lab.function(WHO, package)
     before = invoke(lab, name)
     os.kill(before["importer"], signal.SIGKILL)
-    eventually(lambda: invoke(lab, name), lambda found: "me" in found)
+    eventually(lambda: invoke(lab, name), lambda result: "me" in result)
     after = invoke(lab, lab.function(WHO, package))
     assert after["importer"] not in (before["importer"], after["me"])
 
@@ -196,9 +196,9 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     (tmp_path / "pydantic" / "__init__.py").touch()
     (tmp_path / "client").mkdir()
     (tmp_path / "client" / "awslambdaric.py").write_text("import time\ntime.sleep(1000)\n")
-    made = Processes(tmp_path / "client")
-    yield made
-    made.stop()
+    processes = Processes(tmp_path / "client")
+    yield processes
+    processes.stop()
 
 
 def test_workers_of_a_killed_zygote_end_as_killed(processes: Processes, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ for file in sorted(Path("handlers").glob("*.py")):
 wanted = ("kubernetes.client", "rackrate.stages.run.launch", "rackrate.stages.run.collect", "numpy")
 print(json.dumps([[*read], threading.active_count(), [n for n in wanted if n not in sys.modules]]))
 """
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script],
         cwd=tmp_path,
         env={"PYTHONPATH": os.pathsep.join((str(tmp_path), str(REPOSITORY)))},
@@ -247,7 +247,7 @@ print(json.dumps([[*read], threading.active_count(), [n for n in wanted if n not
         text=True,
         check=True,
     )
-    read, threads, missing = json.loads(found.stdout)
+    read, threads, missing = json.loads(result.stdout)
     assert threads == 1
     assert missing == []
     templates = " ".join(path.read_text() for path in (REPOSITORY / "templates").glob("*.yaml"))

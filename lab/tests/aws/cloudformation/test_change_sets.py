@@ -56,9 +56,9 @@ class Family:
         lab.client("s3").put_object(Bucket=self.bucket, Key="leaf.yaml", Body=LEAF.encode())
         self.leaf = f"{lab.region.endpoint_url}/{self.bucket}/leaf.yaml"
         self.cloudformation = lab.client("cloudformation")
-        made = lab.stack(self.body())
-        assert made["StackStatus"] == "CREATE_COMPLETE", lab.reasons(made["StackId"])
-        self.id = str(made["StackId"])
+        stack = lab.stack(self.body())
+        assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+        self.id = str(stack["StackId"])
 
     def body(self, one: str = "cluster", other: str = "!GetAtt One.Outputs.Name") -> str:
         text = ROOT.replace("LEAF", self.leaf).replace("ONE", one).replace("OTHER", other)
@@ -72,7 +72,7 @@ class Family:
         )
         return eventually(
             lambda: self.cloudformation.describe_change_set(StackName=self.id, ChangeSetName=name),
-            lambda found: found["Status"] != "CREATE_IN_PROGRESS",
+            lambda change_set: change_set["Status"] != "CREATE_IN_PROGRESS",
         )
 
     def changes(self, change_set: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -124,17 +124,17 @@ def test_a_property_that_may_change_may_replace(lab: Lab) -> None:
             Properties: {LogGroupName: !GetAtt First.TopicName}
     """
     first, second = (f"t-{uuid.uuid4().hex[:8]}" for _ in range(2))
-    made = lab.stack(template.replace("NAME", first))
+    stack = lab.stack(template.replace("NAME", first))
     cloudformation = lab.client("cloudformation")
     cloudformation.create_change_set(
-        StackName=made["StackId"],
+        StackName=stack["StackId"],
         ChangeSetName="c",
         TemplateBody=textwrap.dedent(template.replace("NAME", second)),
     )
-    found = cloudformation.describe_change_set(StackName=made["StackId"], ChangeSetName="c")
+    change_set = cloudformation.describe_change_set(StackName=stack["StackId"], ChangeSetName="c")
     replacements = {
         each["ResourceChange"]["LogicalResourceId"]: each["ResourceChange"]["Replacement"]
-        for each in found["Changes"]
+        for each in change_set["Changes"]
     }
     assert replacements == {"First": "True", "Rule": "Conditional"}
 
@@ -189,5 +189,5 @@ def test_the_metadata_of_a_stacks_template_need_a_permission_and_are_json(family
     with pytest.raises(ClientError, match="cloudformation:GetTemplateSummary"):
         lab.as_role(role, "cloudformation").get_template_summary(StackName=family.id)
     lab.permit(role, allow("cloudformation:GetTemplateSummary", family.id))
-    found = lab.as_role(role, "cloudformation").get_template_summary(StackName=family.id)
-    assert found["Metadata"] == '{"Mark": {"of": "tests"}}'
+    summary = lab.as_role(role, "cloudformation").get_template_summary(StackName=family.id)
+    assert summary["Metadata"] == '{"Mark": {"of": "tests"}}'

@@ -28,14 +28,14 @@ def handler(event, context):
 """
 
 
-@pytest.mark.parametrize("answer", ["SUCCESS", "FAILED"])
-def test_a_custom_resource_may_be_answered_by_another_invocation(lab: Lab, answer: str) -> None:
+@pytest.mark.parametrize("status", ["SUCCESS", "FAILED"])
+def test_a_custom_resource_may_be_answered_by_another_invocation(lab: Lab, status: str) -> None:
 
     name = lab.function(LATER)
     arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
     cloudformation = lab.client("cloudformation")
     stack_id = cloudformation.create_stack(
-        StackName=f"later-{answer.lower()}",
+        StackName=f"later-{status.lower()}",
         TemplateBody=textwrap.dedent(
             f"""
             Resources:
@@ -47,17 +47,17 @@ def test_a_custom_resource_may_be_answered_by_another_invocation(lab: Lab, answe
     log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
     text = eventually(
         lambda: log.read_text() if log.exists() else "",
-        lambda found: "REPORT" in found and "ASKED" in found,
+        lambda lines: "REPORT" in lines and "ASKED" in lines,
     )
     stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
     assert stack["StackStatus"] == "CREATE_IN_PROGRESS", "the function's end is no answer"
     line = next(line for line in text.splitlines() if line.startswith("ASKED "))
     request = json.loads(line.removeprefix("ASKED "))
     lab.client("lambda").invoke(
-        FunctionName=name, Payload=json.dumps({"Answer": answer, "Request": request})
+        FunctionName=name, Payload=json.dumps({"Answer": status, "Request": request})
     )
     stack = lab.settled(stack_id)
-    if answer == "SUCCESS":
+    if status == "SUCCESS":
         assert stack["Outputs"][0]["OutputValue"] == "r1"
     else:
         assert stack["StackStatus"] == "ROLLBACK_COMPLETE"

@@ -137,10 +137,10 @@ def leaf_of(lab: Lab, stack_id: str) -> str:
 
 def resources_of(lab: Lab, stack_id: str) -> dict[str, str]:
     """The physical ids of a stack's resources, by their logical ids."""
-    found = lab.client("cloudformation").list_stack_resources(StackName=stack_id)
+    listing = lab.client("cloudformation").list_stack_resources(StackName=stack_id)
     return {
         each["LogicalResourceId"]: each["PhysicalResourceId"]
-        for each in found["StackResourceSummaries"]
+        for each in listing["StackResourceSummaries"]
     }
 
 
@@ -153,8 +153,8 @@ def test_nested_serverless_stack_lives_and_dies(lab: Lab, bucket: str) -> None:
     assert values["ThingId"] == "thing-1"
     states = lab.client("stepfunctions")
     run = states.start_execution(stateMachineArn=values["StateMachineArn"], input="{}")
-    found = lab.finished(run["executionArn"])
-    assert json.loads(found["output"]) == {"table": values["TableName"], "count": "6"}
+    execution = lab.finished(run["executionArn"])
+    assert json.loads(execution["output"]) == {"table": values["TableName"], "count": "6"}
     dynamodb = lab.client("dynamodb")
     table = dynamodb.describe_table(TableName=values["TableName"])["Table"]
     assert table["GlobalSecondaryIndexes"][0]["IndexName"] == "runs"
@@ -166,8 +166,8 @@ def test_nested_serverless_stack_lives_and_dies(lab: Lab, bucket: str) -> None:
     assert '"Wet": "true"' in log, "custom resources receive text"
     assert '"Size": "3"' in log
 
-    gone = lab.delete(stack["StackId"])
-    assert gone["StackStatus"] == "DELETE_COMPLETE", lab.reasons(leaf)
+    after = lab.delete(stack["StackId"])
+    assert after["StackStatus"] == "DELETE_COMPLETE", lab.reasons(leaf)
     eventually(lambda: function_log(lab, stack["StackId"]), lambda text: "asked Delete" in text)
     with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
         dynamodb.describe_table(TableName=values["TableName"])
@@ -200,8 +200,8 @@ def test_failed_custom_resource_rolls_back_with_its_reason(lab: Lab, bucket: str
 def test_failed_deletion_is_reported_and_can_be_repeated(lab: Lab, bucket: str) -> None:
     stack = lab.stack(nested(lab, bucket, "Delete"))
     assert stack["StackStatus"] == "CREATE_COMPLETE"
-    gone = lab.delete(stack["StackId"])
-    assert gone["StackStatus"] == "DELETE_FAILED"
+    deleted = lab.delete(stack["StackId"])
+    assert deleted["StackStatus"] == "DELETE_FAILED"
     leaf = leaf_of(lab, stack["StackId"])
     assert "the paint is dry" in lab.reasons(leaf, "DELETE_FAILED")["Thing"]
 
@@ -356,8 +356,8 @@ def test_a_complete_nested_stack_is_deleted_not_rolled_back_when_its_parent_fail
 
 
 def log_groups(lab: Lab, stack: dict) -> int:
-    found = lab.client("logs").describe_log_groups(logGroupNamePrefix=stack["StackName"])
-    return len(found["logGroups"])
+    groups = lab.client("logs").describe_log_groups(logGroupNamePrefix=stack["StackName"])
+    return len(groups["logGroups"])
 
 
 def test_conditions_choose_resources_and_values(lab: Lab) -> None:
@@ -418,7 +418,7 @@ def test_change_set_is_refused_before_it_makes_a_stack(lab: Lab) -> None:
 
 def test_change_set_needs_no_capability_for_macros_without_nested_stacks(lab: Lab) -> None:
     cloudformation = lab.client("cloudformation")
-    made = cloudformation.create_change_set(
+    change_set = cloudformation.create_change_set(
         StackName="with-macros",
         ChangeSetName="c",
         ChangeSetType="CREATE",
@@ -428,10 +428,10 @@ def test_change_set_needs_no_capability_for_macros_without_nested_stacks(lab: La
     )
     events = cloudformation.describe_stack_events(StackName="with-macros")["StackEvents"]
     assert [event["ResourceStatus"] for event in events] == ["REVIEW_IN_PROGRESS"]
-    cloudformation.execute_change_set(ChangeSetName=made["Id"])
+    cloudformation.execute_change_set(ChangeSetName=change_set["Id"])
     eventually(
         lambda: cloudformation.describe_stacks(StackName="with-macros")["Stacks"][0],
-        lambda found: found["StackStatus"] == "CREATE_COMPLETE",
+        lambda stack: stack["StackStatus"] == "CREATE_COMPLETE",
     )
 
 
@@ -439,20 +439,20 @@ def test_change_set_creates_and_updates(lab: Lab) -> None:
     cloudformation = lab.client("cloudformation")
     body = "Resources: {Log: {Type: AWS::Logs::LogGroup, Properties: {RetentionInDays: 7}}}"
     for kind, text in (("CREATE", body), ("UPDATE", body.replace("7", "30"))):
-        made = cloudformation.create_change_set(
+        change_set = cloudformation.create_change_set(
             StackName="by-change-set", ChangeSetName="c", ChangeSetType=kind, TemplateBody=text
         )
-        described = cloudformation.describe_change_set(ChangeSetName=made["Id"])
+        described = cloudformation.describe_change_set(ChangeSetName=change_set["Id"])
         assert described["Status"] == "CREATE_COMPLETE"
         change = described["Changes"][0]["ResourceChange"]
         assert (change["LogicalResourceId"], change["ResourceType"]) == (
             "Log",
             "AWS::Logs::LogGroup",
         )
-        cloudformation.execute_change_set(ChangeSetName=made["Id"])
+        cloudformation.execute_change_set(ChangeSetName=change_set["Id"])
         eventually(
             lambda: cloudformation.describe_stacks(StackName="by-change-set")["Stacks"][0],
-            lambda found, kind=kind: found["StackStatus"] == f"{kind}_COMPLETE",
+            lambda stack, kind=kind: stack["StackStatus"] == f"{kind}_COMPLETE",
         )
     groups = lab.client("logs").describe_log_groups(logGroupNamePrefix="by-change-set")
     assert groups["logGroups"][0]["retentionInDays"] == 30
@@ -477,9 +477,9 @@ def test_deletion_during_creation_leaves_nothing(lab: Lab, bucket: str) -> None:
             """
         ),
     )["StackId"]
-    eventually(lambda: lab.reasons(stack_id, "CREATE_IN_PROGRESS"), lambda found: "Thing" in found)
-    gone = lab.delete(stack_id)
-    assert gone["StackStatus"] == "DELETE_COMPLETE", lab.reasons(stack_id)
+    eventually(lambda: lab.reasons(stack_id, "CREATE_IN_PROGRESS"), lambda names: "Thing" in names)
+    deleted = lab.delete(stack_id)
+    assert deleted["StackStatus"] == "DELETE_COMPLETE", lab.reasons(stack_id)
     groups = lab.client("logs").describe_log_groups(logGroupNamePrefix="given-up")
     assert groups["logGroups"] == []
     assert "Never" not in lab.reasons(stack_id, "CREATE_IN_PROGRESS")

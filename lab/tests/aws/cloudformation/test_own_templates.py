@@ -25,7 +25,7 @@ def test_every_property_of_the_house_is_carried_out_in_the_lab(path: Path) -> No
             section["CodeUri"] = "s3://bucket/code.zip"
         if "DefinitionUri" in section:
             section["DefinitionUri"] = {"Bucket": "bucket", "Key": "machine.yaml"}
-    given = {n: s.get("Default", "x") for n, s in (template.get("Parameters") or {}).items()}
-    for resource in apply_transforms(template, given, "us-east-1")["Resources"].values():
+    parameters = {n: s.get("Default", "x") for n, s in (template.get("Parameters") or {}).items()}
+    for resource in apply_transforms(template, parameters, "us-east-1")["Resources"].values():
         if not resource["Type"].startswith(("AWS::CloudFormation::", "Custom::")):
             TYPES[resource["Type"]].check(resource.get("Properties") or {})

@@ -17,12 +17,12 @@ from lab.tests.aws.cluster_templates import NETWORK
 from lab.tests.aws.region import Lab, eventually
 
 
-def made(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
+def created(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
     """Create a stack, which must succeed. Returns its outputs by name."""
     stack = lab.stack(template, **request)
     assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    found = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    return {**found, "StackId": stack["StackId"], "StackName": stack["StackName"]}
+    values = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    return {**values, "StackId": stack["StackId"], "StackName": stack["StackName"]}
 
 
 def refused(lab: Lab, template: str) -> dict[str, str]:
@@ -32,13 +32,13 @@ def refused(lab: Lab, template: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "known"),
+    ("kind", "names"),
     sorted((kind, tuple(handler.properties or ())) for kind, handler in TYPES.items()),
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_every_property_carried_out_is_one_of_the_type(kind: str, known: tuple[str, ...]) -> None:
+def test_every_property_carried_out_is_one_of_the_type(kind: str, names: tuple[str, ...]) -> None:
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
-    assert set(known) <= set(schema["properties"])
+    assert set(names) <= set(schema["properties"])
 
 
 def test_a_property_that_would_have_no_effect_fails_the_resource(lab: Lab) -> None:
@@ -63,7 +63,7 @@ def test_a_property_that_would_have_no_effect_fails_the_resource(lab: Lab) -> No
 
 
 def test_network_of_private_nodes(lab: Lab) -> None:
-    found = made(
+    stack = created(
         lab,
         f"""
         Resources:
@@ -111,7 +111,7 @@ def test_network_of_private_nodes(lab: Lab) -> None:
         """,
     )
     ec2 = lab.client("ec2")
-    vpc = ec2.describe_vpcs(VpcIds=[found["Vpc"]])["Vpcs"][0]
+    vpc = ec2.describe_vpcs(VpcIds=[stack["Vpc"]])["Vpcs"][0]
     assert {item["CidrBlock"] for item in vpc["CidrBlockAssociationSet"]} == {
         "10.0.0.0/16",
         "100.64.0.0/16",
@@ -119,21 +119,21 @@ def test_network_of_private_nodes(lab: Lab) -> None:
     endpoints = {
         item["VpcEndpointId"]: item
         for item in ec2.describe_vpc_endpoints(
-            VpcEndpointIds=[found["Interface"], found["Gateway"]]
+            VpcEndpointIds=[stack["Interface"], stack["Gateway"]]
         )["VpcEndpoints"]
     }
-    interface = endpoints[found["Interface"]]
+    interface = endpoints[stack["Interface"]]
     assert interface["PrivateDnsEnabled"] is True
-    assert [group["GroupId"] for group in interface["Groups"]] == [found["Group"]]
+    assert [group["GroupId"] for group in interface["Groups"]] == [stack["Group"]]
     assert {"Key": "what", "Value": "eks"} in interface["Tags"]
-    assert "s3:*" in endpoints[found["Gateway"]]["PolicyDocument"]
-    group = ec2.describe_security_groups(GroupIds=[found["Group"]])["SecurityGroups"][0]
+    assert "s3:*" in endpoints[stack["Gateway"]]["PolicyDocument"]
+    group = ec2.describe_security_groups(GroupIds=[stack["Group"]])["SecurityGroups"][0]
     assert len(group["IpPermissions"]) == 2
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_launch_template_keeps_all_that_it_is_given(lab: Lab) -> None:
-    found = made(
+    stack = created(
         lab,
         """
         Parameters: {Size: {Type: Number, Default: 20}, Express: {Type: String, Default: "true"}}
@@ -165,7 +165,7 @@ def test_a_launch_template_keeps_all_that_it_is_given(lab: Lab) -> None:
     )
     ec2 = lab.client("ec2")
     data = ec2.describe_launch_template_versions(
-        LaunchTemplateId=found["Id"], Versions=["$Latest"]
+        LaunchTemplateId=stack["Id"], Versions=["$Latest"]
     )["LaunchTemplateVersions"][0]["LaunchTemplateData"]
     assert data["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 20
     express = data["NetworkInterfaces"][0]["EnaSrdSpecification"]
@@ -178,10 +178,10 @@ def test_a_launch_template_keeps_all_that_it_is_given(lab: Lab) -> None:
 
 
 def test_what_an_api_did_not_keep_is_found() -> None:
-    given = {"A": {"B": 1, "C": [{"D": 1}]}}
-    assert lost(given, {"A": {"B": 1, "C": [{"D": 2, "E": 3}]}}) == []
-    assert lost(given, {"A": {"B": 1, "C": [{}]}}) == ["#/A/C/0/D"]
-    assert lost(given, {"A": {"C": []}}) == ["#/A/B", "#/A/C"]
+    sent = {"A": {"B": 1, "C": [{"D": 1}]}}
+    assert lost(sent, {"A": {"B": 1, "C": [{"D": 2, "E": 3}]}}) == []
+    assert lost(sent, {"A": {"B": 1, "C": [{}]}}) == ["#/A/C/0/D"]
+    assert lost(sent, {"A": {"C": []}}) == ["#/A/B", "#/A/C"]
 
 
 KEY = """
@@ -209,7 +209,7 @@ KEY = """
 
 
 def test_a_customers_key_encrypts_results_and_logs(lab: Lab) -> None:
-    found = made(
+    stack = created(
         lab,
         f"""
         Resources:
@@ -254,21 +254,21 @@ def test_a_customers_key_encrypts_results_and_logs(lab: Lab) -> None:
         """,
     )
     kms = lab.client("kms")
-    assert kms.get_key_rotation_status(KeyId=found["Key"])["KeyRotationEnabled"]
-    aliases = kms.list_aliases(KeyId=found["Key"])["Aliases"]
-    assert [alias["AliasName"] for alias in aliases] == [f"alias/{found['StackName']}"]
-    encryption = lab.client("s3").get_bucket_encryption(Bucket=found["Bucket"])
+    assert kms.get_key_rotation_status(KeyId=stack["Key"])["KeyRotationEnabled"]
+    aliases = kms.list_aliases(KeyId=stack["Key"])["Aliases"]
+    assert [alias["AliasName"] for alias in aliases] == [f"alias/{stack['StackName']}"]
+    encryption = lab.client("s3").get_bucket_encryption(Bucket=stack["Bucket"])
     rule = encryption["ServerSideEncryptionConfiguration"]["Rules"][0]
     assert rule["BucketKeyEnabled"] is True
-    assert rule["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"] == found["Key"]
-    rules = lab.client("s3").get_bucket_lifecycle_configuration(Bucket=found["Bucket"])["Rules"]
+    assert rule["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"] == stack["Key"]
+    rules = lab.client("s3").get_bucket_lifecycle_configuration(Bucket=stack["Bucket"])["Rules"]
     assert rules[0]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
-    table = lab.client("dynamodb").describe_table(TableName=found["Table"])["Table"]
+    table = lab.client("dynamodb").describe_table(TableName=stack["Table"])["Table"]
     assert table["SSEDescription"]["SSEType"] == "KMS"
-    groups = lab.client("logs").describe_log_groups(logGroupNamePrefix=found["Log"])["logGroups"]
-    assert groups[0]["kmsKeyId"] == found["Key"]
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
-    state = kms.describe_key(KeyId=found["Key"])["KeyMetadata"]["KeyState"]
+    groups = lab.client("logs").describe_log_groups(logGroupNamePrefix=stack["Log"])["logGroups"]
+    assert groups[0]["kmsKeyId"] == stack["Key"]
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    state = kms.describe_key(KeyId=stack["Key"])["KeyMetadata"]["KeyState"]
     assert state == "PendingDeletion"
 
 
@@ -287,7 +287,7 @@ def test_a_log_group_is_refused_a_key_that_its_service_may_not_use(lab: Lab) -> 
 
 
 def test_alarms_reach_a_topic(lab: Lab) -> None:
-    found = made(
+    stack = created(
         lab,
         """
         Resources:
@@ -329,16 +329,16 @@ def test_alarms_reach_a_topic(lab: Lab) -> None:
         """,
     )
     sns, cloudwatch = lab.client("sns"), lab.client("cloudwatch")
-    attributes = sns.get_topic_attributes(TopicArn=found["Topic"])["Attributes"]
+    attributes = sns.get_topic_attributes(TopicArn=stack["Topic"])["Attributes"]
     assert "cloudwatch.amazonaws.com" in attributes["Policy"]
     assert attributes["KmsMasterKeyId"] == "alias/aws/sns"
-    subscriptions = sns.list_subscriptions_by_topic(TopicArn=found["Topic"])["Subscriptions"]
+    subscriptions = sns.list_subscriptions_by_topic(TopicArn=stack["Topic"])["Subscriptions"]
     assert [item["Endpoint"] for item in subscriptions] == ["someone@example.com"]
-    alarm = cloudwatch.describe_alarms(AlarmNames=[found["Alarm"]])["MetricAlarms"][0]
-    assert (alarm["Threshold"], alarm["AlarmActions"]) == (0.0, [found["Topic"]])
-    body = cloudwatch.get_dashboard(DashboardName=found["Dashboard"])["DashboardBody"]
+    alarm = cloudwatch.describe_alarms(AlarmNames=[stack["Alarm"]])["MetricAlarms"][0]
+    assert (alarm["Threshold"], alarm["AlarmActions"]) == (0.0, [stack["Topic"]])
+    body = cloudwatch.get_dashboard(DashboardName=stack["Dashboard"])["DashboardBody"]
     assert json.loads(body) == {"widgets": []}
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
 
 
 CATALOGUE = """
@@ -370,23 +370,23 @@ Outputs:
 
 
 def test_a_catalogue_of_tables_is_made_changed_and_deleted(lab: Lab) -> None:
-    found = made(lab, CATALOGUE)
+    stack = created(lab, CATALOGUE)
     # Glue changes names to lower case.
-    assert re.fullmatch("runs_[0-9a-f]{8}", found["Database"])
+    assert re.fullmatch("runs_[0-9a-f]{8}", stack["Database"])
     glue, cloudformation = lab.client("glue"), lab.client("cloudformation")
-    place = {"DatabaseName": found["Database"], "Name": "trials"}
+    place = {"DatabaseName": stack["Database"], "Name": "trials"}
     table = glue.get_table(**place)["Table"]
     template = table["Parameters"]["storage.location.template"]
-    assert template == f"s3://{found['StackName']}/day=${{day}}/"
+    assert template == f"s3://{stack['StackName']}/day=${{day}}/"
     assert table["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
     more = CATALOGUE.replace("[{Name: run_id,", "[{Name: block, Type: bigint}, {Name: run_id,")
-    cloudformation.update_stack(StackName=found["StackId"], TemplateBody=more)
-    assert lab.settled(found["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    cloudformation.update_stack(StackName=stack["StackId"], TemplateBody=more)
+    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
     columns = glue.get_table(**place)["Table"]["StorageDescriptor"]["Columns"]
     assert [column["Name"] for column in columns] == ["block", "run_id"]
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
     names = [database["Name"] for database in glue.get_databases()["DatabaseList"]]
-    assert found["Database"] not in names
+    assert stack["Database"] not in names
 
 
 def test_a_role_keeps_its_boundary_and_must_have_one_that_exists(lab: Lab) -> None:
@@ -410,15 +410,15 @@ def test_a_role_keeps_its_boundary_and_must_have_one_that_exists(lab: Lab) -> No
         PolicyDocument='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",'
         ' "Action": "*", "Resource": "*"}]}',
     )["Policy"]["Arn"]
-    found = made(lab, template.format(arn=boundary))
-    role = iam.get_role(RoleName=found["Role"])["Role"]
+    stack = created(lab, template.format(arn=boundary))
+    role = iam.get_role(RoleName=stack["Role"])["Role"]
     assert role["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary
     reasons = refused(lab, template.format(arn="arn:aws:iam::123456789012:policy/none"))
     assert "NoSuchEntity" in reasons["Role"]
 
 
 def test_tracing_of_functions_and_state_machines_is_kept(lab: Lab) -> None:
-    found = made(
+    stack = created(
         lab,
         f"""
         Resources:
@@ -441,14 +441,14 @@ def test_tracing_of_functions_and_state_machines_is_kept(lab: Lab) -> None:
           Machine: {{Value: !Ref Machine}}
         """,
     )
-    work = lab.client("lambda").get_function_configuration(FunctionName=found["Work"])
+    work = lab.client("lambda").get_function_configuration(FunctionName=stack["Work"])
     assert work["TracingConfig"]["Mode"] == "Active"
-    machine = lab.client("stepfunctions").describe_state_machine(stateMachineArn=found["Machine"])
+    machine = lab.client("stepfunctions").describe_state_machine(stateMachineArn=stack["Machine"])
     assert machine["tracingConfiguration"] == {"enabled": True}
 
 
 def test_a_bucket_that_is_not_empty_stays(lab: Lab) -> None:
-    found = made(
+    stack = created(
         lab,
         """
         Resources:
@@ -460,54 +460,54 @@ def test_a_bucket_that_is_not_empty_stays(lab: Lab) -> None:
         Outputs: {Bucket: {Value: !Ref Bucket}}
         """,
     )
-    s3, bucket = lab.client("s3"), found["Bucket"]
+    s3, bucket = lab.client("s3"), stack["Bucket"]
     s3.put_object(Bucket=bucket, Key="runs/1", Body=b"x")
     s3.delete_object(Bucket=bucket, Key="runs/1")  # a version and a delete marker remain
-    gone = lab.delete(found["StackId"])
-    assert gone["StackStatus"] == "DELETE_FAILED"
-    assert "[Bucket]" in gone["StackStatusReason"]
-    reasons = lab.reasons(found["StackId"], "DELETE_FAILED")
+    deleted = lab.delete(stack["StackId"])
+    assert deleted["StackStatus"] == "DELETE_FAILED"
+    assert "[Bucket]" in deleted["StackStatusReason"]
+    reasons = lab.reasons(stack["StackId"], "DELETE_FAILED")
     assert "The bucket you tried to delete is not empty" in reasons["Bucket"]
-    assert "Kept" in lab.reasons(found["StackId"], "DELETE_SKIPPED")
-    assert "Other" in lab.reasons(found["StackId"], "DELETE_COMPLETE")
+    assert "Kept" in lab.reasons(stack["StackId"], "DELETE_SKIPPED")
+    assert "Other" in lab.reasons(stack["StackId"], "DELETE_COMPLETE")
     versions = s3.list_object_versions(Bucket=bucket)
     for version in versions["Versions"] + versions["DeleteMarkers"]:
         s3.delete_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
     with pytest.raises(ClientError):
         s3.head_bucket(Bucket=bucket)
 
 
 def test_a_network_stays_while_a_guest_is_in_it(lab: Lab) -> None:
     outputs = "Outputs: {Vpc: {Value: !Ref Vpc}, Subnet: {Value: !Ref SubnetA}}"
-    found = made(lab, f"Resources:{NETWORK}{outputs}")
-    ec2, vpc, subnet = lab.client("ec2"), found["Vpc"], found["Subnet"]
+    stack = created(lab, f"Resources:{NETWORK}{outputs}")
+    ec2, vpc, subnet = lab.client("ec2"), stack["Vpc"], stack["Subnet"]
     group = ec2.create_security_group(VpcId=vpc, GroupName="guest", Description="A guest's.")
     group_id = group["GroupId"]
     guest = ec2.create_network_interface(SubnetId=subnet, Groups=[group_id])["NetworkInterface"]
     with pytest.raises(ClientError, match=f"resource {group_id} has a dependent object"):
         ec2.delete_security_group(GroupId=group_id)
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_FAILED"
-    reasons = lab.reasons(found["StackId"], "DELETE_FAILED")
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_FAILED"
+    reasons = lab.reasons(stack["StackId"], "DELETE_FAILED")
     assert f"The subnet '{subnet}' has dependencies and cannot be deleted" in reasons["SubnetA"]
     ec2.delete_network_interface(NetworkInterfaceId=guest["NetworkInterfaceId"])
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_FAILED"
-    reasons = lab.reasons(found["StackId"], "DELETE_FAILED")
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_FAILED"
+    reasons = lab.reasons(stack["StackId"], "DELETE_FAILED")
     assert f"The vpc '{vpc}' has dependencies and cannot be deleted" in reasons["Vpc"]
     ec2.delete_security_group(GroupId=group_id)
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_an_interface_endpoint_holds_its_security_group_until_it_is_deleted(lab: Lab) -> None:
     outputs = "Outputs: {Vpc: {Value: !Ref Vpc}, Subnet: {Value: !Ref SubnetA}}"
-    found = made(lab, f"Resources:{NETWORK}{outputs}")
-    ec2, vpc = lab.client("ec2"), found["Vpc"]
+    stack = created(lab, f"Resources:{NETWORK}{outputs}")
+    ec2, vpc = lab.client("ec2"), stack["Vpc"]
     group = ec2.create_security_group(VpcId=vpc, GroupName="guest", Description="A guest's.")
     endpoint = ec2.create_vpc_endpoint(
         VpcId=vpc,
         VpcEndpointType="Interface",
         ServiceName="com.amazonaws.us-east-1.guardduty-data",
-        SubnetIds=[found["Subnet"]],
+        SubnetIds=[stack["Subnet"]],
         SecurityGroupIds=[group["GroupId"]],
     )["VpcEndpoint"]["VpcEndpointId"]
     with pytest.raises(ClientError, match="has a dependent object"):
@@ -518,4 +518,4 @@ def test_an_interface_endpoint_holds_its_security_group_until_it_is_deleted(lab:
         lambda state: state == "deleted",
     )
     ec2.delete_security_group(GroupId=group["GroupId"])
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"

@@ -13,7 +13,7 @@ def tagged(lab: Lab, resource_type: str, stack: str) -> list[dict[str, str]]:
         ResourceTypeFilters=[resource_type],
         TagFilters=[{"Key": "rackrate:stack", "Values": [stack]}],
     )["ResourceTagMappingList"]
-    return [{tag["Key"]: tag["Value"] for tag in found["Tags"]} for found in pages]
+    return [{tag["Key"]: tag["Value"] for tag in resource["Tags"]} for resource in pages]
 
 
 LEAF = """
@@ -104,11 +104,11 @@ Resources:
         assert tagged(lab, resource_type, "tagged"), resource_type
     assert {"own": "1"}.items() <= tagged(lab, "ec2:security-group", "tagged")[0].items()
 
-    def pairs(found: list[dict[str, str]], key: str = "Key", value: str = "Value") -> Any:
-        return {tag[key]: tag[value] for tag in found}
+    def pairs(tags: list[dict[str, str]], key: str = "Key", value: str = "Value") -> Any:
+        return {tag[key]: tag[value] for tag in tags}
 
     client = lab.client
-    asked = {
+    by_resource = {
         "role": pairs(client("iam").list_role_tags(RoleName=values["Role"])["Tags"]),
         "log": client("logs").list_tags_log_group(logGroupName=values["Log"])["tags"],
         "topic": pairs(client("sns").list_tags_for_resource(ResourceArn=values["Topic"])["Tags"]),
@@ -129,8 +129,8 @@ Resources:
         ),
     }
     assert {
-        name: {key: tags.get(key) for key in inherited} for name, tags in asked.items()
-    } == dict.fromkeys(asked, inherited)
+        name: {key: tags.get(key) for key in inherited} for name, tags in by_resource.items()
+    } == dict.fromkeys(by_resource, inherited)
 
 
 def test_new_tags_of_a_stack_reach_the_resources_it_has(lab: Lab) -> None:
@@ -155,5 +155,5 @@ Resources:
     )
     assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
     for resource_type in ("ec2:vpc", "ec2:security-group", "dynamodb:table", "s3"):
-        found = tagged(lab, resource_type, "retagged")
-        assert [tags["center"] for tags in found] == ["two"], resource_type
+        resources = tagged(lab, resource_type, "retagged")
+        assert [tags["center"] for tags in resources] == ["two"], resource_type

@@ -36,7 +36,7 @@ def refusal(lab: Lab, template: str, **parameters: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("declared", "given", "message"),
+    ("declared", "value", "message"),
     [
         ("Type: String, AllowedPattern: '[a-z]+'", "A1", "must match pattern [a-z]+"),
         ("Type: String, AllowedValues: [a, b]", "c", "must be one of AllowedValues"),
@@ -61,9 +61,9 @@ def refusal(lab: Lab, template: str, **parameters: str) -> str:
     ],
 )
 def test_a_value_that_breaks_its_constraint_is_refused_in_cloudformations_words(
-    lab: Lab, declared: str, given: str, message: str
+    lab: Lab, declared: str, value: str, message: str
 ) -> None:
-    assert refusal(lab, f"Parameters: {{P: {{{declared}}}}}\n{LOG}", P=given) == (
+    assert refusal(lab, f"Parameters: {{P: {{{declared}}}}}\n{LOG}", P=value) == (
         f"Parameter 'P' {message}"
     )
 

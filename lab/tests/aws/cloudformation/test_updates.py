@@ -66,9 +66,9 @@ class Nest:
 
     def groups(self) -> set[str]:
         """The names of the stack's placement groups that exist."""
-        found = self._lab.client("ec2").describe_placement_groups()["PlacementGroups"]
+        existing = self._lab.client("ec2").describe_placement_groups()["PlacementGroups"]
         mark = self.stack["StackName"]
-        return {group["GroupName"] for group in found if group["GroupName"].startswith(mark)}
+        return {group["GroupName"] for group in existing if group["GroupName"].startswith(mark)}
 
     def asked(self) -> list[str]:
         """What the custom resource's function was asked."""
@@ -118,13 +118,13 @@ def test_update_replace_policy_decides_about_what_is_replaced(lab: Lab) -> None:
     def parameters(strategy: str) -> list[dict[str, str]]:
         return [{"ParameterKey": "Strategy", "ParameterValue": strategy}]
 
-    found = lab.stack(template, Parameters=parameters("cluster"))
+    stack = lab.stack(template, Parameters=parameters("cluster"))
     lab.client("cloudformation").update_stack(
-        StackName=found["StackId"], UsePreviousTemplate=True, Parameters=parameters("spread")
+        StackName=stack["StackId"], UsePreviousTemplate=True, Parameters=parameters("spread")
     )
-    assert lab.settled(found["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
     groups = lab.client("ec2").describe_placement_groups()["PlacementGroups"]
-    own = [one for one in groups if one["GroupName"].startswith(found["StackName"])]
+    own = [one for one in groups if one["GroupName"].startswith(stack["StackName"])]
     assert {one["Strategy"] for one in own} == {"cluster", "spread"}
 
 
@@ -133,13 +133,13 @@ def test_a_replacement_that_keeps_a_name_of_the_template_is_refused(lab: Lab) ->
         "Resources:" + NETWORK + CLUSTER.replace("Properties:", "Properties:\n      Name: NAME")
     )
     template = template.replace("NAME", f"c-{uuid.uuid4().hex[:8]}")
-    found = lab.stack(template)
-    assert found["StackStatus"] == "CREATE_COMPLETE", lab.reasons(found["StackId"])
+    stack = lab.stack(template)
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
     other = template.replace("AdminPermissions: false", "AdminPermissions: true")
     lab.client("cloudformation").update_stack(
-        StackName=found["StackId"],
+        StackName=stack["StackId"],
         TemplateBody=textwrap.dedent(other),
         Capabilities=["CAPABILITY_IAM"],
     )
-    assert lab.settled(found["StackId"])["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
-    assert "custom-named resource" in lab.reasons(found["StackId"])["Cluster"]
+    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert "custom-named resource" in lab.reasons(stack["StackId"])["Cluster"]

@@ -17,12 +17,12 @@ from lab.aws.codebuild.builds import CodeBuild
 from lab.tests.aws.region import Lab, archive, eventually
 
 
-def made(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
+def created(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
     """Create a stack, which must succeed. Returns its outputs by name."""
     stack = lab.stack(template, **request)
     assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    found = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    return {**found, "StackId": stack["StackId"], "StackName": stack["StackName"]}
+    values = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    return {**values, "StackId": stack["StackId"], "StackName": stack["StackName"]}
 
 
 BUILDSPEC = "version: 0.2\nphases:\n  build:\n    commands: [docker build .]\n"
@@ -87,7 +87,7 @@ def built(lab: Lab, project: str, tag: str) -> dict[str, Any]:
     assert (started["buildStatus"], started["buildComplete"]) == ("IN_PROGRESS", False)
     build: dict[str, Any] = eventually(
         lambda: codebuild.batch_get_builds(ids=[started["id"]])["builds"][0],
-        lambda found: found["buildComplete"],
+        lambda state: state["buildComplete"],
     )
     return build
 
@@ -96,26 +96,26 @@ def test_a_build_puts_an_image_where_nodes_find_it(lab: Lab, tmp_path: Path) -> 
     bucket = lab.bucket()
     source = archive("", **{"buildspec.yaml": BUILDSPEC, "Dockerfile": "FROM scratch\n"})
     lab.client("s3").put_object(Bucket=bucket, Key="source.zip", Body=source)
-    found = made(lab, BUILD.replace("BUCKET", bucket))
-    build = built(lab, found["Project"], "1")
+    stack = created(lab, BUILD.replace("BUCKET", bucket))
+    build = built(lab, stack["Project"], "1")
     assert build["buildStatus"] == "SUCCEEDED", build["phases"]
     assert [phase["phaseType"] for phase in build["phases"]][-1] == "COMPLETED"
-    image = lab.client("ecr").describe_images(repositoryName=found["Repository"])
+    image = lab.client("ecr").describe_images(repositoryName=stack["Repository"])
     assert image["imageDetails"][0]["imageTags"] == ["1"]
     assert image["imageDetails"][0]["imageDigest"].startswith("sha256:")
     digest = image["imageDetails"][0]["imageDigest"]
-    assert lab.backend.images[-2:] == [f"{found['Uri']}:1", f"{found['Uri']}@{digest}"]
+    assert lab.backend.images[-2:] == [f"{stack['Uri']}:1", f"{stack['Uri']}@{digest}"]
 
-    failed = built(lab, found["Project"], "")
+    failed = built(lab, stack["Project"], "")
     assert failed["buildStatus"] == "FAILED"
     contexts = [context for phase in failed["phases"] for context in phase.get("contexts", [])]
     assert contexts[0]["message"] == "the environment variable IMAGE_TAG is not set"
 
-    lab.client("iam").delete_role_policy(RoleName=found["Role"], PolicyName="build")
-    failed = built(lab, found["Project"], "2")
+    lab.client("iam").delete_role_policy(RoleName=stack["Role"], PolicyName="build")
+    failed = built(lab, stack["Project"], "2")
     contexts = [context for phase in failed["phases"] for context in phase.get("contexts", [])]
     assert "s3:GetObject" in contexts[0]["message"]
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_repository_with_images_stays_unless_it_is_to_be_emptied(lab: Lab) -> None:
@@ -125,10 +125,10 @@ def test_a_repository_with_images_stays_unless_it_is_to_be_emptied(lab: Lab) -> 
     template = BUILD.replace("BUCKET", bucket).replace(
         "EmptyOnDelete: true", "EmptyOnDelete: false"
     )
-    found = made(lab, template)
-    assert built(lab, found["Project"], "1")["buildStatus"] == "SUCCEEDED"
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_FAILED"
-    assert "Repository" in lab.reasons(found["StackId"], "DELETE_FAILED")
+    stack = created(lab, template)
+    assert built(lab, stack["Project"], "1")["buildStatus"] == "SUCCEEDED"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_FAILED"
+    assert "Repository" in lab.reasons(stack["StackId"], "DELETE_FAILED")
 
 
 @pytest.fixture
@@ -138,20 +138,20 @@ def large(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float
     source = archive("", **{"buildspec.yaml": BUILDSPEC})
     lab.client("s3").put_object(Bucket=bucket, Key="source.zip", Body=source)
     template = BUILD.replace("BUCKET", bucket).replace("GENERAL1_SMALL", "GENERAL1_LARGE")
-    found = made(lab, template)
+    stack = created(lab, template)
 
     def start(quota: float) -> str:
-        known = quotas.QUOTAS[quotas.LINUX_LARGE_BUILDS]
-        allowed = replace(known, applied=quota)
+        default = quotas.QUOTAS[quotas.LINUX_LARGE_BUILDS]
+        allowed = replace(default, applied=quota)
         monkeypatch.setitem(quotas.QUOTAS, quotas.LINUX_LARGE_BUILDS, allowed)
         variables = [{"name": "IMAGE_TAG", "value": uuid.uuid4().hex}]
-        answer = lab.client("codebuild").start_build(
-            projectName=found["Project"], environmentVariablesOverride=variables
+        response = lab.client("codebuild").start_build(
+            projectName=stack["Project"], environmentVariablesOverride=variables
         )
-        return str(answer["build"]["id"])
+        return str(response["build"]["id"])
 
     yield start
-    assert lab.delete(found["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
 
 
 def phases(lab: Lab, identity: str) -> dict[str, str]:
@@ -160,8 +160,8 @@ def phases(lab: Lab, identity: str) -> dict[str, str]:
         lambda: lab.client("codebuild").batch_get_builds(ids=[identity])["builds"],
         lambda builds: builds[0]["buildComplete"],
     )
-    told = {phase["phaseType"]: phase.get("phaseStatus", "") for phase in build["phases"]}
-    return {**told, "build": build["buildStatus"]}
+    statuses = {phase["phaseType"]: phase.get("phaseStatus", "") for phase in build["phases"]}
+    return {**statuses, "build": build["buildStatus"]}
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_build_beyond_the_quota_waits_until_another_one_ends(
 
     # Which of two builds starts first is not known.
     both = [first, second]
-    eventually(lambda: sorted(map(phase, both)), lambda found: found == ["BUILD", "QUEUED"])
+    eventually(lambda: sorted(map(phase, both)), lambda names: names == ["BUILD", "QUEUED"])
     held.set()
     assert [phases(lab, one)["build"] for one in both] == ["SUCCEEDED", "SUCCEEDED"]
 

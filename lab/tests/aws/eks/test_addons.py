@@ -25,15 +25,15 @@ class Addons:
 
     def create(self, addon: str = "vpc-cni", **settings: Any) -> dict[str, Any]:
         self.eks.create_addon(clusterName=self.name, addonName=addon, **settings)
-        return eventually(lambda: self.get(addon), lambda found: found["status"] != "CREATING")
+        return eventually(lambda: self.get(addon), lambda addon: addon["status"] != "CREATING")
 
     def get(self, addon: str = "vpc-cni") -> dict[str, Any]:
         return dict(self.eks.describe_addon(clusterName=self.name, addonName=addon)["addon"])
 
     def update(self, addon: str = "vpc-cni", **settings: Any) -> str:
-        made = self.eks.update_addon(clusterName=self.name, addonName=addon, **settings)["update"]
-        assert made["status"] == "InProgress"
-        return str(made["id"])
+        change = self.eks.update_addon(clusterName=self.name, addonName=addon, **settings)["update"]
+        assert change["status"] == "InProgress"
+        return str(change["id"])
 
     def outcome(self, update: str, addon: str = "vpc-cni") -> dict[str, Any]:
         return dict(
@@ -42,7 +42,7 @@ class Addons:
 
     def ended(self, update: str, addon: str = "vpc-cni") -> dict[str, Any]:
         return eventually(
-            lambda: self.outcome(update, addon), lambda found: found["status"] != "InProgress"
+            lambda: self.outcome(update, addon), lambda change: change["status"] != "InProgress"
         )
 
 
@@ -56,17 +56,17 @@ def addons(lab: Lab) -> Iterator[Addons]:
 
 def test_add_on_keeps_its_version_and_configuration_and_nodes_get_both(addons: Addons) -> None:
     values = json.dumps({"env": {"ENABLE_PREFIX_DELEGATION": "true"}})
-    found = addons.create(addonVersion=OLD, configurationValues=values)
-    assert (found["status"], found["addonVersion"]) == ("ACTIVE", OLD)
-    assert found["configurationValues"] == values
+    addon = addons.create(addonVersion=OLD, configurationValues=values)
+    assert (addon["status"], addon["addonVersion"]) == ("ACTIVE", OLD)
+    assert addon["configurationValues"] == values
     assert addons.setup.recorded.addons == {"vpc-cni": (OLD, json.loads(values))}
 
 
 def test_schema_of_kube_proxy_lists_the_modes_that_an_update_accepts(addons: Addons) -> None:
     addons.create("kube-proxy")
     version = addons.get("kube-proxy")["addonVersion"]
-    answer = addons.eks.describe_addon_configuration(addonName="kube-proxy", addonVersion=version)
-    schema = json.loads(answer["configurationSchema"])
+    response = addons.eks.describe_addon_configuration(addonName="kube-proxy", addonVersion=version)
+    schema = json.loads(response["configurationSchema"])
     properties = schema["definitions"]["KubeProxy"]["properties"]
     assert schema["$ref"] == "#/definitions/KubeProxy"
     for mode in properties["mode"]["enum"]:
@@ -101,9 +101,9 @@ def test_update_is_in_progress_until_every_node_has_the_version(addons: Addons) 
     with pytest.raises(addons.eks.exceptions.ResourceInUseException, match="UPDATING"):
         addons.update(addonVersion=OLD)
     addons.setup.recorded.let_roll_out.set()
-    found = addons.ended(update)
-    assert (found["status"], found["type"], found["errors"]) == ("Successful", "AddonUpdate", [])
-    assert {each["type"]: each["value"] for each in found["params"]} == {
+    result = addons.ended(update)
+    assert (result["status"], result["type"], result["errors"]) == ("Successful", "AddonUpdate", [])
+    assert {each["type"]: each["value"] for each in result["params"]} == {
         "AddonVersion": NEW,
         "ResolveConflicts": "OVERWRITE",
     }
@@ -115,9 +115,9 @@ def test_update_is_in_progress_until_every_node_has_the_version(addons: Addons) 
 def test_conflict_fails_an_update_without_overwrite_and_changes_nothing(addons: Addons) -> None:
     addons.create(addonVersion=OLD)
     addons.setup.recorded.rollout_fails = AddonConflict("DaemonSet.apps aws-node", [FIELD])
-    found = addons.ended(addons.update(addonVersion=NEW))
-    (error,) = found["errors"]
-    assert (found["status"], error["errorCode"]) == ("Failed", "ConfigurationConflict")
+    result = addons.ended(addons.update(addonVersion=NEW))
+    (error,) = result["errors"]
+    assert (result["status"], error["errorCode"]) == ("Failed", "ConfigurationConflict")
     assert f"DaemonSet.apps aws-node - {FIELD}" in error["errorMessage"]
     after = eventually(addons.get, lambda addon: addon["status"] != "UPDATING")
     assert (after["status"], after["addonVersion"]) == ("UPDATE_FAILED", OLD)
@@ -139,10 +139,10 @@ def test_mode_of_kube_proxy_reaches_the_cluster_and_its_version_stays(addons: Ad
         values = json.dumps({"mode": mode})
         update = addons.update("kube-proxy", configurationValues=values)
         assert addons.ended(update, "kube-proxy")["status"] == "Successful"
-        found = eventually(
+        result = eventually(
             lambda: addons.get("kube-proxy"), lambda addon: addon["status"] == "ACTIVE"
         )
-        assert (found["configurationValues"], found["addonVersion"]) == (values, before)
+        assert (result["configurationValues"], result["addonVersion"]) == (values, before)
         assert addons.setup.recorded.addons == {"kube-proxy": (before, {"mode": mode})}
 
 

@@ -77,8 +77,8 @@ def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
     assert {node.labels["placementGroup"] for node in placed} == {"true"}
 
     ec2 = lab.client("ec2")
-    found = ec2.describe_instances(InstanceIds=[node.instance_id for node in placed])
-    instances = [i for r in found["Reservations"] for i in r["Instances"]]
+    response = ec2.describe_instances(InstanceIds=[node.instance_id for node in placed])
+    instances = [i for r in response["Reservations"] for i in r["Instances"]]
     group = ec2.describe_placement_groups(GroupNames=[placed[0].placement_group or ""])
     assert group["PlacementGroups"][0]["Strategy"] == "cluster"
     for instance in instances:
@@ -89,8 +89,8 @@ def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
         assert tags["placementGroup"] == "true"
         assert tags["eks:nodegroup-name"] == values["Treatment"]
 
-    gone = lab.delete(stack["StackId"])
-    assert gone["StackStatus"] == "DELETE_COMPLETE", lab.reasons(stack["StackId"])
+    deleted = lab.delete(stack["StackId"])
+    assert deleted["StackStatus"] == "DELETE_COMPLETE", lab.reasons(stack["StackId"])
     assert cluster.stopped
     assert not cluster.nodes
     assert sorted(cluster.terminated) == sorted(node.name for node in nodes)
@@ -170,13 +170,13 @@ def test_nodes_that_do_not_come_up_fail_the_stack_with_the_machines_words(lab: L
 
 def network_of(lab: Lab) -> dict[str, str]:
     """The outputs of a stack with a network for clusters."""
-    made = lab.stack(
+    stack = lab.stack(
         "Resources:"
         + NETWORK
         + "Outputs:\n  Vpc: {Value: !Ref Vpc}\n"
         + "  Subnets: {Value: !Join [',', [!Ref SubnetA, !Ref SubnetB]]}\n"
     )
-    return outputs(made)
+    return outputs(stack)
 
 
 def cluster_stack(
@@ -187,7 +187,7 @@ def cluster_stack(
     access: str = "0.0.0.0/0",
 ) -> dict:
     """A stack of our own template of a cluster, in a network of another stack."""
-    given = {
+    values = {
         "ClusterName": cluster_name,
         "KubernetesVersion": "1.36",
         "PublicAccessCidrs": access,
@@ -203,7 +203,7 @@ def cluster_stack(
     }
     return lab.stack(
         CLUSTER_TEMPLATE.read_text(),
-        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
+        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in values.items()],
     )
 
 
@@ -220,16 +220,16 @@ def test_the_kubernetes_api_is_public_for_the_ranges_that_are_named_or_private(
     name = f"api-{is_public}".lower()
     stack = cluster_stack(lab, network_of(lab), name, access=access)
     assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    found = lab.client("eks").describe_cluster(name=name)["cluster"]["resourcesVpcConfig"]
-    assert found["endpointPrivateAccess"] is True
-    assert (found["endpointPublicAccess"], found["publicAccessCidrs"]) == (is_public, ranges)
+    network = lab.client("eks").describe_cluster(name=name)["cluster"]["resourcesVpcConfig"]
+    assert network["endpointPrivateAccess"] is True
+    assert (network["endpointPublicAccess"], network["publicAccessCidrs"]) == (is_public, ranges)
 
 
 def log_group(lab: Lab, cluster_name: str) -> dict:
-    found = lab.client("logs").describe_log_groups(
+    response = lab.client("logs").describe_log_groups(
         logGroupNamePrefix=f"/aws/eks/{cluster_name}/cluster"
     )
-    return found["logGroups"][0]
+    return response["logGroups"][0]
 
 
 def test_eks_makes_the_log_group_of_a_deleted_cluster_anew_and_keeps_it_forever(lab: Lab) -> None:
@@ -287,9 +287,9 @@ def test_pods_of_a_stack_with_ena_express_get_addresses_of_interfaces_that_have_
     )
     nodes = eventually(lambda: lab.backend.clusters[name].nodes, bool)
     ids = [node.instance_id for node in nodes.values()]
-    (found,) = lab.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
+    (reservation,) = lab.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
     express = [
         each["Attachment"].get("EnaSrdSpecification", {}).get("EnaSrdEnabled")
-        for each in found["Instances"][0]["NetworkInterfaces"]
+        for each in reservation["Instances"][0]["NetworkInterfaces"]
     ]
     assert express == on_each

@@ -61,7 +61,7 @@ class Setup:
         self.role = lab.role("eks.amazonaws.com")
         vpc = self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         self.ec2.associate_vpc_cidr_block(VpcId=vpc, CidrBlock="100.64.0.0/16")
-        made = [
+        subnets = [
             self.ec2.create_subnet(VpcId=vpc, CidrBlock=cidr, AvailabilityZone=f"us-east-1{zone}")
             for cidr, zone in (
                 ("10.0.0.0/20", "a"),
@@ -69,7 +69,7 @@ class Setup:
                 ("100.64.0.0/17", "a"),
             )
         ]
-        self.subnets = [subnet["Subnet"]["SubnetId"] for subnet in made]
+        self.subnets = [subnet["Subnet"]["SubnetId"] for subnet in subnets]
 
     def create_cluster(self, **settings: Any) -> dict[str, Any]:
         vpc = {"subnetIds": self.subnets[:2], **settings.pop("resourcesVpcConfig", {})}
@@ -78,7 +78,7 @@ class Setup:
         )
         return eventually(
             lambda: self.eks.describe_cluster(name=self.name)["cluster"],
-            lambda found: found["status"] != "CREATING",
+            lambda description: description["status"] != "CREATING",
         )
 
     @property
@@ -95,7 +95,7 @@ class Setup:
         **template: Any,
     ) -> dict[str, Any]:
         name = f"n-{uuid.uuid4().hex[:8]}"
-        made = self.ec2.create_launch_template(
+        response = self.ec2.create_launch_template(
             LaunchTemplateName=name,
             LaunchTemplateData={"InstanceType": instance_type, **template},
         )
@@ -106,7 +106,7 @@ class Setup:
             subnets=self.subnets[2:],
             amiType=ami_type,
             capacityType=capacity_type,
-            launchTemplate={"id": made["LaunchTemplate"]["LaunchTemplateId"]},
+            launchTemplate={"id": response["LaunchTemplate"]["LaunchTemplateId"]},
             scalingConfig={"minSize": 0, "maxSize": 8, "desiredSize": desired},
         )
         return self.settled(name)
@@ -116,14 +116,14 @@ class Setup:
             lambda: self.eks.describe_nodegroup(clusterName=self.name, nodegroupName=name)[
                 "nodegroup"
             ],
-            lambda found: found["status"] not in ("CREATING", "UPDATING"),
+            lambda group: group["status"] not in ("CREATING", "UPDATING"),
         )
 
     def issue(self, **settings: Any) -> tuple[str, str]:
         """The code and message of the only health issue of a failed node group."""
-        found = self.node_group(**settings)
-        assert found["status"] == "CREATE_FAILED"
-        (issue,) = found["health"]["issues"]
+        group = self.node_group(**settings)
+        assert group["status"] == "CREATE_FAILED"
+        (issue,) = group["health"]["issues"]
         return issue["code"], issue["message"]
 
     def nodes(self, group: dict[str, Any]) -> list[Any]:
@@ -147,7 +147,7 @@ class Setup:
             lambda: self.eks.describe_update(
                 name=self.name, nodegroupName=name, updateId=update["id"]
             )["update"],
-            lambda found: found["status"] != "InProgress",
+            lambda change: change["status"] != "InProgress",
         )
         return self.settled(name), ended
 
@@ -157,7 +157,7 @@ class Setup:
         return name
 
     def reservation(self, **settings: Any) -> str:
-        made = self.ec2.create_capacity_reservation(
+        response = self.ec2.create_capacity_reservation(
             **{
                 "InstanceType": "c5.large",
                 "InstancePlatform": "Linux/UNIX",
@@ -167,11 +167,11 @@ class Setup:
                 **settings,
             }
         )
-        return str(made["CapacityReservation"]["CapacityReservationId"])
+        return str(response["CapacityReservation"]["CapacityReservationId"])
 
     def available(self, reservation: str) -> int:
-        found = self.ec2.describe_capacity_reservations(CapacityReservationIds=[reservation])
-        return int(found["CapacityReservations"][0]["AvailableInstanceCount"])
+        response = self.ec2.describe_capacity_reservations(CapacityReservationIds=[reservation])
+        return int(response["CapacityReservations"][0]["AvailableInstanceCount"])
 
 
 @pytest.fixture(scope="module")
@@ -272,8 +272,8 @@ def test_bottlerocket_settings_become_the_kubelets(cluster: Setup) -> None:
 def test_user_data_that_cannot_work_fails_the_node_group_with_what_is_wrong(
     cluster: Setup, ami_type: str, data: str, code: str, words: str
 ) -> None:
-    found, message = cluster.issue(desired=1, ami_type=ami_type, UserData=data)
-    assert found == code
+    issue, message = cluster.issue(desired=1, ami_type=ami_type, UserData=data)
+    assert issue == code
     assert words in message
 
 
@@ -282,10 +282,10 @@ def test_instances_of_a_partition_group_are_spread_over_its_partitions(cluster: 
     group = cluster.node_group(desired=4, Placement={"GroupName": name})
     nodes = cluster.nodes(group)
     assert sorted(node.partition_number for node in nodes) == [1, 1, 2, 2]
-    found = cluster.ec2.describe_instances(InstanceIds=[node.instance_id for node in nodes])
+    response = cluster.ec2.describe_instances(InstanceIds=[node.instance_id for node in nodes])
     numbers = {
         instance["InstanceId"]: instance["Placement"]["PartitionNumber"]
-        for reservation in found["Reservations"]
+        for reservation in response["Reservations"]
         for instance in reservation["Instances"]
     }
     assert numbers == {node.instance_id: node.partition_number for node in nodes}
@@ -298,19 +298,19 @@ def test_ec2_tells_of_each_instance_its_group_zone_and_capacity_type(cluster: Se
     ids = [node.instance_id for node in (*inside, *spot)]
     missing = "i-0123456789abcdef0"
     by_id = {"Filters": [{"Name": "instance-id", "Values": [*ids, missing]}]}
-    found = {
+    instances = {
         instance["InstanceId"]: instance
         for reservation in cluster.ec2.describe_instances(**by_id)["Reservations"]
         for instance in reservation["Instances"]
     }
-    assert found.keys() == set(ids), "a filter finds what there is"
-    wheres = [found[id_]["Placement"] for id_ in ids]
+    assert instances.keys() == set(ids), "a filter finds what there is"
+    wheres = [instances[id_]["Placement"] for id_ in ids]
     described = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"][0]
     assert [where.get("GroupName", "") for where in wheres] == [name, ""]
     assert wheres[0]["GroupId"] == described["GroupId"]
     assert [where["AvailabilityZone"] for where in wheres] == ["us-east-1a", "us-east-1a"]
     assert [where["Tenancy"] for where in wheres] == ["default", "default"]
-    assert [found[id_].get("InstanceLifecycle") for id_ in ids] == [None, "spot"]
+    assert [instances[id_].get("InstanceLifecycle") for id_ in ids] == [None, "spot"]
 
 
 def test_ec2_tells_the_topology_of_few_instance_types_only(
@@ -324,10 +324,10 @@ def test_ec2_tells_the_topology_of_few_instance_types_only(
         cluster.node_group(desired=2, instance_type="g6e.xlarge", Placement={"GroupName": name})
     )
     ids = [node.instance_id for node in (*plain, *large)]
-    told = cluster.ec2.describe_instance_topology(InstanceIds=ids)["Instances"]
+    topology = cluster.ec2.describe_instance_topology(InstanceIds=ids)["Instances"]
     assert len(large) == 2
-    assert {one["InstanceId"] for one in told} == set(ids[1:])
-    assert len({tuple(one["NetworkNodes"]) for one in told}) == 1, "they share a rack"
+    assert {one["InstanceId"] for one in topology} == set(ids[1:])
+    assert len({tuple(one["NetworkNodes"]) for one in topology}) == 1, "they share a rack"
 
 
 def test_a_partition_that_does_not_exist_is_refused(cluster: Setup) -> None:
@@ -361,9 +361,9 @@ def test_host_spread_is_for_outposts_only(cluster: Setup) -> None:
 
 def test_a_group_of_another_account_is_found_by_its_id_only(cluster: Setup) -> None:
     theirs, ec2 = group_of_another_account(), cluster.ec2
-    (found,) = ec2.describe_placement_groups(GroupIds=[theirs.id])["PlacementGroups"]
-    assert (found["GroupName"], found["Strategy"]) == (theirs.name, "cluster")
-    assert found["GroupArn"].split(":")[4] == "222222222222"
+    (group,) = ec2.describe_placement_groups(GroupIds=[theirs.id])["PlacementGroups"]
+    assert (group["GroupName"], group["Strategy"]) == (theirs.name, "cluster")
+    assert group["GroupArn"].split(":")[4] == "222222222222"
     for named in ({"GroupNames": [theirs.name]}, {"GroupIds": ["pg-0123456789abcdef0"]}):
         with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.Unknown"):
             ec2.describe_placement_groups(**named)
@@ -376,8 +376,8 @@ def test_a_group_of_another_account_is_found_by_its_id_only(cluster: Setup) -> N
 def test_an_account_may_use_the_name_of_another_accounts_group(cluster: Setup) -> None:
     ours = cluster.placement_group("spread")
     theirs = group_of_another_account(ours)
-    (found,) = cluster.ec2.describe_placement_groups(GroupNames=[ours])["PlacementGroups"]
-    assert found["GroupId"] != theirs.id
+    (group,) = cluster.ec2.describe_placement_groups(GroupNames=[ours])["PlacementGroups"]
+    assert group["GroupId"] != theirs.id
     cluster.node_group(desired=1, Placement={"GroupId": theirs.id})
     cluster.ec2.delete_placement_group(GroupName=ours)
 
@@ -386,8 +386,8 @@ def test_nodes_start_in_a_group_of_another_account_by_its_id_only(cluster: Setup
     theirs = group_of_another_account()
     (node,) = cluster.nodes(cluster.node_group(desired=1, Placement={"GroupId": theirs.id}))
     assert (node.placement_group, node.placement_strategy) == (theirs.name, "cluster")
-    found = cluster.ec2.describe_instances(InstanceIds=[node.instance_id])
-    assert found["Reservations"][0]["Instances"][0]["Placement"]["GroupId"] == theirs.id
+    response = cluster.ec2.describe_instances(InstanceIds=[node.instance_id])
+    assert response["Reservations"][0]["Instances"][0]["Placement"]["GroupId"] == theirs.id
     code, message = cluster.issue(desired=1, Placement={"GroupName": theirs.name})
     assert code == "AsgInstanceLaunchFailures"
     assert f"'{theirs.name}' is unknown" in message
@@ -395,17 +395,17 @@ def test_nodes_start_in_a_group_of_another_account_by_its_id_only(cluster: Setup
 
 def test_a_version_of_a_launch_template_keeps_the_id_of_the_group(cluster: Setup) -> None:
     data = {"InstanceType": "c5.large", "Placement": {"GroupId": group_of_another_account().id}}
-    made = cluster.ec2.create_launch_template(
+    template = cluster.ec2.create_launch_template(
         LaunchTemplateName=f"t-{uuid.uuid4().hex[:8]}", LaunchTemplateData=data
     )["LaunchTemplate"]
-    which = {"LaunchTemplateId": made["LaunchTemplateId"]}
+    which = {"LaunchTemplateId": template["LaunchTemplateId"]}
     cluster.ec2.create_launch_template_version(
         **which, SourceVersion="1", LaunchTemplateData={"InstanceType": "c5.xlarge"}
     )
-    (found,) = cluster.ec2.describe_launch_template_versions(**which, Versions=["2"])[
+    (version,) = cluster.ec2.describe_launch_template_versions(**which, Versions=["2"])[
         "LaunchTemplateVersions"
     ]
-    assert found["LaunchTemplateData"] == {**data, "InstanceType": "c5.xlarge"}
+    assert version["LaunchTemplateData"] == {**data, "InstanceType": "c5.xlarge"}
 
 
 def test_types_without_a_precise_clock_are_refused_in_a_precision_time_group(
@@ -437,8 +437,8 @@ def test_only_a_cluster_group_has_a_parent_and_only_a_precision_time_group_is_on
         with pytest.raises(ClientError, match="Only 'cluster' groups have parents"):
             cluster.placement_group(strategy, ParentGroupId=ids[parent])
     name = cluster.placement_group("cluster", ParentGroupId=ids["precision-time"])
-    (found,) = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
-    assert found["ParentGroupId"] == ids["precision-time"]
+    (group,) = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
+    assert group["ParentGroupId"] == ids["precision-time"]
 
 
 def interface(cluster: Setup, *, udp: bool = False) -> dict[str, Any]:
@@ -478,11 +478,11 @@ def pods_of_interfaces(cluster: Setup, group: dict[str, Any]) -> list[list[tuple
 
     The addresses of pods are those of the node's CNI configuration.
     """
-    found = []
+    result = []
     for node in cluster.nodes(group):
         ids = [node.instance_id]
         (reservation,) = cluster.ec2.describe_instances(InstanceIds=ids)["Reservations"]
-        ((given,),) = cni.configuration(
+        ((range_of_pods,),) = cni.configuration(
             node.block,
             pods=node.pod_addresses,
             directory=Path("/n"),
@@ -490,16 +490,18 @@ def pods_of_interfaces(cluster: Setup, group: dict[str, Any]) -> list[list[tuple
             version=None,
             node_bits_per_second=1e9,
         )["plugins"][0]["ipam"]["ranges"]
-        start, end = (ipaddress.IPv4Address(given[f"range{which}"]) for which in ("Start", "End"))
+        start, end = (
+            ipaddress.IPv4Address(range_of_pods[f"range{which}"]) for which in ("Start", "End")
+        )
         interfaces = reservation["Instances"][0]["NetworkInterfaces"]
-        found.append([])
+        result.append([])
         for each in sorted(interfaces, key=lambda each: each["Attachment"]["DeviceIndex"]):
             addresses = [
                 ipaddress.IPv4Address(a["PrivateIpAddress"]) for a in each["PrivateIpAddresses"]
             ]
             express = each["Attachment"].get("EnaSrdSpecification", {}).get("EnaSrdEnabled", False)
-            found[-1].append((express, sum(start <= address <= end for address in addresses)))
-    return found
+            result[-1].append((express, sum(start <= address <= end for address in addresses)))
+    return result
 
 
 def test_cni_adds_an_interface_without_ena_express_and_gives_pods_addresses_of_both(
@@ -569,10 +571,10 @@ def test_a_bandwidth_weighting_changes_what_the_nodes_can_carry(
     )
     nodes = cluster.nodes(group)
     assert [node.instance_bits_per_second for node in nodes] == [gigabits * 1e9] * 2
-    told = cluster.ec2.describe_instances(InstanceIds=[node.instance_id for node in nodes])
+    response = cluster.ec2.describe_instances(InstanceIds=[node.instance_id for node in nodes])
     assert {
         instance["NetworkPerformanceOptions"]["BandwidthWeighting"]
-        for reservation in told["Reservations"]
+        for reservation in response["Reservations"]
         for instance in reservation["Instances"]
     } == {weighting or "default"}
 
@@ -664,13 +666,13 @@ def test_an_instance_that_somebody_terminates_is_replaced_by_one_of_another_name
     cluster: Setup,
 ) -> None:
     group = cluster.node_group(desired=2)
-    lost, kept = cluster.nodes(group)
+    lost, other = cluster.nodes(group)
     cluster.ec2.terminate_instances(InstanceIds=[lost.instance_id])
     nodes = eventually(
         lambda: cluster.nodes(group),
-        lambda found: len(found) == 2 and lost.name not in {node.name for node in found},
+        lambda nodes: len(nodes) == 2 and lost.name not in {node.name for node in nodes},
     )
-    assert kept in nodes
+    assert other in nodes
     assert lost.name in cluster.recorded.terminated
     assert cluster.settled(group["nodegroupName"])["status"] == "ACTIVE"
     cluster.scale(group, 0)
@@ -686,11 +688,11 @@ def test_a_node_group_can_begin_empty(cluster: Setup) -> None:
 @pytest.fixture
 def dns_cluster(lab: Lab) -> Iterator[Setup]:
     """A cluster of its own, because CoreDNS's replicas move to the nodes of other groups."""
-    made = Setup(lab)
-    made.create_cluster()
-    yield made
-    with contextlib.suppress(made.eks.exceptions.ResourceNotFoundException):
-        made.eks.delete_addon(clusterName=made.name, addonName="coredns")
+    setup = Setup(lab)
+    setup.create_cluster()
+    yield setup
+    with contextlib.suppress(setup.eks.exceptions.ResourceNotFoundException):
+        setup.eks.delete_addon(clusterName=setup.name, addonName="coredns")
 
 
 def test_the_last_node_stays_while_the_budget_of_coredns_holds_its_pod(dns_cluster: Setup) -> None:
@@ -719,11 +721,11 @@ def test_the_last_node_stays_while_the_budget_of_coredns_holds_its_pod(dns_clust
 
 def test_the_stacks_own_nodes_go_to_zero_without_waiting_for_coredns(dns_cluster: Setup) -> None:
     group = dns_cluster.node_group(desired=2)
-    made = dns_cluster.lab.stack(
+    stack = dns_cluster.lab.stack(
         (ROOT / "templates" / "addons.yaml").read_text("utf-8"),
         Parameters=[{"ParameterKey": "ClusterName", "ParameterValue": dns_cluster.name}],
     )
-    assert made["StackStatus"] == "CREATE_COMPLETE"
+    assert stack["StackStatus"] == "CREATE_COMPLETE"
     addon = {"clusterName": dns_cluster.name, "addonName": "coredns"}
     described = dns_cluster.eks.describe_addon(**addon)["addon"]
     values = json.loads(described.get("configurationValues") or "{}")
@@ -757,11 +759,11 @@ def test_a_failed_launch_is_an_activity_long_before_it_is_a_health_issue(
     cluster.eks.update_nodegroup_config(**names, scalingConfig={"desiredSize": 8})
 
     def activities() -> list[dict[str, Any]]:
-        asked = {"AutoScalingGroupName": scaling_group}
-        answer = cluster.lab.client("autoscaling").describe_scaling_activities(**asked)
-        return list(answer["Activities"])
+        request = {"AutoScalingGroupName": scaling_group}
+        response = cluster.lab.client("autoscaling").describe_scaling_activities(**request)
+        return list(response["Activities"])
 
-    latest, earlier = eventually(activities, lambda found: len(found) == 2)
+    latest, earlier = eventually(activities, lambda listed: len(listed) == 2)
     assert (latest["StatusCode"], earlier["StatusCode"]) == ("Failed", "Successful")
     assert "may have at most 7 running instances" in latest["StatusMessage"]
     waiting = cluster.eks.describe_nodegroup(**names)["nodegroup"]
@@ -771,7 +773,7 @@ def test_a_failed_launch_is_an_activity_long_before_it_is_a_health_issue(
     assert "may have at most 7 running instances" in "".join(reasons.known)
     assert reasons.unread == []
     cluster.eks.delete_nodegroup(**names)
-    eventually(activities, lambda found: found == [])
+    eventually(activities, lambda listed: listed == [])
 
 
 @pytest.mark.parametrize(
@@ -804,7 +806,7 @@ def test_a_clusters_settings_are_kept_and_described(lab: Lab) -> None:
     setup = Setup(lab)
     key = lab.client("kms").create_key()["KeyMetadata"]["Arn"]
     encryption = [{"resources": ["secrets"], "provider": {"keyArn": key}}]
-    found = setup.create_cluster(
+    cluster = setup.create_cluster(
         encryptionConfig=encryption,
         logging={"clusterLogging": [{"types": ["audit"], "enabled": True}]},
         accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"},
@@ -813,11 +815,11 @@ def test_a_clusters_settings_are_kept_and_described(lab: Lab) -> None:
             "publicAccessCidrs": ["1.1.1.0/24"],
         },
     )
-    assert found["encryptionConfig"] == encryption
-    assert found["accessConfig"]["authenticationMode"] == "API_AND_CONFIG_MAP"
-    assert found["resourcesVpcConfig"]["endpointPrivateAccess"] is True
-    assert found["resourcesVpcConfig"]["publicAccessCidrs"] == ["1.1.1.0/24"]
-    on, off = found["logging"]["clusterLogging"]
+    assert cluster["encryptionConfig"] == encryption
+    assert cluster["accessConfig"]["authenticationMode"] == "API_AND_CONFIG_MAP"
+    assert cluster["resourcesVpcConfig"]["endpointPrivateAccess"] is True
+    assert cluster["resourcesVpcConfig"]["publicAccessCidrs"] == ["1.1.1.0/24"]
+    on, off = cluster["logging"]["clusterLogging"]
     assert (on["types"], on["enabled"]) == (["audit"], True)
     assert (len(off["types"]), off["enabled"]) == (4, False)
 
@@ -874,8 +876,8 @@ def test_node_group_beyond_the_quota_of_nodes_is_refused_and_keeps_its_size(
         ServiceCode="eks", QuotaCode="L-BD136A63"
     )["Quota"]
     assert (quota["QuotaName"], quota["Value"]) == ("Nodes per managed node group", 450)
-    kept = cluster.eks.describe_nodegroup(clusterName=cluster.name, nodegroupName=name)
-    assert kept["nodegroup"]["scalingConfig"]["maxSize"] < 450
+    group = cluster.eks.describe_nodegroup(clusterName=cluster.name, nodegroupName=name)
+    assert group["nodegroup"]["scalingConfig"]["maxSize"] < 450
 
 
 def test_scale_out_beyond_the_subnets_addresses_degrades_the_group(cluster: Setup) -> None:

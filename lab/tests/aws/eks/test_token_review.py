@@ -88,8 +88,8 @@ def review(lab: Lab, cluster: str, text: str) -> dict:
         ).encode(),
         {"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)["status"]
+    with urllib.request.urlopen(request) as response:
+        return json.load(response)["status"]
 
 
 def test_role_with_groups_gets_them(lab: Lab, cluster: str) -> None:
@@ -105,7 +105,7 @@ def test_role_with_groups_gets_them(lab: Lab, cluster: str) -> None:
 
 
 def test_token_of_the_aws_command_line_is_accepted(lab: Lab, cluster: str) -> None:
-    made = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "awscli", "eks", "get-token", "--cluster-name", cluster],
         env={
             "AWS_ENDPOINT_URL": lab.region.endpoint_url,
@@ -117,7 +117,7 @@ def test_token_of_the_aws_command_line_is_accepted(lab: Lab, cluster: str) -> No
         capture_output=True,
         check=True,
     )
-    status = review(lab, cluster, json.loads(made.stdout)["status"]["token"])
+    status = review(lab, cluster, json.loads(result.stdout)["status"]["token"])
     assert status["authenticated"] is True, status
     assert status["user"]["groups"] == ["system:masters"]
     assert status["user"]["username"] == "arn:aws:iam::123456789012:user/admin"

@@ -15,21 +15,21 @@ from rackrate.measure.releases import Images, releases
 @pytest.fixture
 def cluster(lab: Lab) -> Setup:
     """A cluster that also has the aws-auth config map."""
-    made = Setup(lab)
+    setup = Setup(lab)
     mode = {"authenticationMode": "API_AND_CONFIG_MAP"}
-    assert made.create_cluster(version="1.35", accessConfig=mode)["status"] == "ACTIVE"
-    return made
+    assert setup.create_cluster(version="1.35", accessConfig=mode)["status"] == "ACTIVE"
+    return setup
 
 
 def ended(cluster: Setup, update: dict[str, Any], **names: str) -> str:
     """The status of an update that is over."""
-    found = eventually(
+    result = eventually(
         lambda: cluster.eks.describe_update(
             name=cluster.name, updateId=update["update"]["id"], **names
         )["update"],
         lambda one: one["status"] != "InProgress",
     )
-    return str(found["status"])
+    return str(result["status"])
 
 
 def test_a_version_goes_up_by_one_and_nodes_follow_it(cluster: Setup) -> None:
@@ -51,11 +51,11 @@ def test_a_version_goes_up_by_one_and_nodes_follow_it(cluster: Setup) -> None:
 
 def test_nodes_get_the_newest_release_and_go_to_another_and_back(cluster: Setup) -> None:
     eks, ec2 = cluster.eks, cluster.ec2
-    made = cluster.node_group()
-    group = {"clusterName": cluster.name, "nodegroupName": made["nodegroupName"]}
-    images_of = Images(made["amiType"], made["version"])
+    created = cluster.node_group()
+    group = {"clusterName": cluster.name, "nodegroupName": created["nodegroupName"]}
+    images_of = Images(created["amiType"], created["version"])
     newest, before = releases(ec2, images_of)
-    assert made["releaseVersion"] == newest
+    assert created["releaseVersion"] == newest
     with pytest.raises(eks.exceptions.InvalidParameterException, match="is invalid"):
         eks.update_nodegroup_version(**group, releaseVersion="1.35.9-20200101")
     images = set()
@@ -63,17 +63,19 @@ def test_nodes_get_the_newest_release_and_go_to_another_and_back(cluster: Setup)
         begun = eks.update_nodegroup_version(**group, releaseVersion=release)
         assert ended(cluster, begun, nodegroupName=group["nodegroupName"]) == "Successful"
         assert eks.describe_nodegroup(**group)["nodegroup"]["releaseVersion"] == release
-        images |= {node.labels["eks.amazonaws.com/nodegroup-image"] for node in cluster.nodes(made)}
+        images |= {
+            node.labels["eks.amazonaws.com/nodegroup-image"] for node in cluster.nodes(created)
+        }
     assert len(images) == 2
 
 
 def test_who_updates_a_node_group_needs_to_launch_by_its_template(cluster: Setup) -> None:
-    made = cluster.node_group()
-    group = {"clusterName": cluster.name, "nodegroupName": made["nodegroupName"]}
-    may_update = allow("eks:UpdateNodegroupVersion", made["nodegroupArn"])
+    created = cluster.node_group()
+    group = {"clusterName": cluster.name, "nodegroupName": created["nodegroupName"]}
+    may_update = allow("eks:UpdateNodegroupVersion", created["nodegroupArn"])
     by_other, by_own = (
         allow("ec2:RunInstances", "*", Condition={"ArnEquals": {"ec2:LaunchTemplate": [arn]}})
-        for arn in map(template_arn, ("lt-0123456789abcdef0", made["launchTemplate"]["id"]))
+        for arn in map(template_arn, ("lt-0123456789abcdef0", created["launchTemplate"]["id"]))
     )
     when_launching = {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
     may_tag = allow("ec2:CreateTags", "*", Condition=when_launching)
@@ -84,7 +86,7 @@ def test_who_updates_a_node_group_needs_to_launch_by_its_template(cluster: Setup
         assert caught.value.response["Error"]["Code"] == "InvalidRequestException"
     role = cluster.lab.role("lambda.amazonaws.com", may_update, by_own, may_tag)
     begun = cluster.lab.as_role(role, "eks").update_nodegroup_version(**group)
-    assert ended(cluster, begun, nodegroupName=made["nodegroupName"]) == "Successful"
+    assert ended(cluster, begun, nodegroupName=created["nodegroupName"]) == "Successful"
 
 
 def template_arn(template_id: str) -> str:

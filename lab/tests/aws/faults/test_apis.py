@@ -68,8 +68,8 @@ def refused(client: Any, service: str) -> tuple[str, int]:
     method, arguments, _ = CALLS[service]
     with pytest.raises(ClientError) as refusal:
         getattr(client, method)(**arguments)
-    answer = refusal.value.response
-    return answer["Error"]["Code"], answer["ResponseMetadata"]["HTTPStatusCode"]
+    response = refusal.value.response
+    return response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]
 
 
 @pytest.mark.parametrize("service", CALLS)

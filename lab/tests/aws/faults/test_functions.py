@@ -43,8 +43,8 @@ def handler(event, context):
 
 
 def invoke(lab: Lab, name: str, **event: Any) -> Any:
-    answer = lab.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event).encode())
-    return json.loads(answer["Payload"].read())
+    response = lab.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event).encode())
+    return json.loads(response["Payload"].read())
 
 
 def test_a_crash_ends_the_invocation_with_lambdas_error_and_the_next_one_runs(lab: Lab) -> None:
@@ -68,23 +68,23 @@ def test_a_frozen_function_times_out(lab: Lab, tmp_path: Path) -> None:
         inject_into(lab.region.endpoint_url, "function-frozen", on=name),
         ThreadPoolExecutor() as pool,
     ):
-        answer = freeze(lab, name, tmp_path, pool)
-        assert answer.result()["errorType"] == "Sandbox.Timedout"
+        response = freeze(lab, name, tmp_path, pool)
+        assert response.result()["errorType"] == "Sandbox.Timedout"
 
 
 def test_a_frozen_function_runs_on_when_the_fault_is_taken_back(lab: Lab, tmp_path: Path) -> None:
     name = lab.function(PATIENT.format(directory=str(tmp_path)), Timeout=120)
     with ThreadPoolExecutor() as pool:
         with inject_into(lab.region.endpoint_url, "function-frozen", on=name):
-            answer = freeze(lab, name, tmp_path, pool)
-            assert not wait([answer], timeout=0.2).done
-        assert answer.result() == "done"
+            response = freeze(lab, name, tmp_path, pool)
+            assert not wait([response], timeout=0.2).done
+        assert response.result() == "done"
 
 
 def freeze(lab: Lab, name: str, directory: Path, pool: ThreadPoolExecutor) -> Future[Any]:
     """Invoke a function, and let it end once it is frozen; returns what it will answer."""
     process, until = directory / "process", directory / "until"
-    answer = pool.submit(invoke, lab, name)
+    response = pool.submit(invoke, lab, name)
 
     def stopped() -> bool:
         number = process.read_text() if process.exists() else ""
@@ -92,7 +92,7 @@ def freeze(lab: Lab, name: str, directory: Path, pool: ThreadPoolExecutor) -> Fu
 
     eventually(stopped, bool)
     until.touch()
-    return answer
+    return response
 
 
 def test_a_function_without_memory_is_killed(lab: Lab) -> None:
@@ -100,8 +100,8 @@ def test_a_function_without_memory_is_killed(lab: Lab) -> None:
     assert invoke(lab, name) == "done"
     with inject_into(lab.region.endpoint_url, "function-out-of-memory", on=name, after="0"):
         # It takes 8 s to get all, so that the fault is there before on a busy machine too.
-        answer = invoke(lab, name, mebibytes=400, pause=0.02)
-        assert answer["errorType"] == "Runtime.ExitError"
+        response = invoke(lab, name, mebibytes=400, pause=0.02)
+        assert response["errorType"] == "Runtime.ExitError"
     assert invoke(lab, name) == "done"
 
 

@@ -15,9 +15,9 @@ def judged(
     resource: str = "arn:aws:s3:::b/runs/1",
     **context: list[str],
 ) -> bool:
-    found = Policies(tuple(statements({"Statement": statement})))
-    known = {key.replace("__", ":"): value for key, value in context.items()}
-    return found.refusal(action, resource, known) is None
+    policies = Policies(tuple(statements({"Statement": statement})))
+    values = {key.replace("__", ":"): value for key, value in context.items()}
+    return policies.refusal(action, resource, values) is None
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,6 @@ from lab.tests.aws.region import Lab
 def test_a_role_that_is_made_meanwhile_does_not_disturb_a_search(lab: Lab) -> None:
     lab.role()
     search = iter(iam().get_roles())
-    found = next(search)
+    first = next(search)
     lab.role()
-    assert found not in list(search)
+    assert first not in list(search)

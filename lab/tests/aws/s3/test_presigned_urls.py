@@ -51,8 +51,8 @@ def sign(linked: tuple[str, Any], key: str = KEY, seconds: int = 60) -> str:
 def fetch(url: str) -> tuple[int, bytes]:
     """Fetch a link without credentials. Returns the status and the body."""
     try:
-        with urllib.request.urlopen(url, timeout=HUNG_SECONDS) as answer:
-            return answer.status, answer.read()
+        with urllib.request.urlopen(url, timeout=HUNG_SECONDS) as response:
+            return response.status, response.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
 
@@ -61,8 +61,8 @@ def test_a_link_opens_what_its_signer_may_read_and_nothing_else(
     linked: tuple[str, Any],
 ) -> None:
     assert fetch(sign(linked)) == (200, b"the page")
-    status, said = fetch(sign(linked, "other.html"))
-    assert (status, b"AccessDenied" in said) == (403, True)
+    status, body = fetch(sign(linked, "other.html"))
+    assert (status, b"AccessDenied" in body) == (403, True)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,6 @@ def test_a_link_that_was_changed_or_has_ended_is_refused(
 ) -> None:
     url = sign(linked)
     assert change(url) != url
-    status, said = fetch(change(url))
+    status, body = fetch(change(url))
     assert status in (400, 403)
-    assert code in said
+    assert code in body

@@ -49,9 +49,9 @@ def test_rate_starts_the_machine_at_once_and_again_until_it_is_deleted(
     lab: Lab, machine: str
 ) -> None:
     name = create(lab, machine, role_for(lab, machine, "states:StartExecution"))
-    found = eventually(lambda: executions(lab, machine), lambda found: len(found) >= 2)
+    started = eventually(lambda: executions(lab, machine), lambda started: len(started) >= 2)
     described = lab.client("stepfunctions").describe_execution(
-        executionArn=found[0]["executionArn"]
+        executionArn=started[0]["executionArn"]
     )
     assert json.loads(described["input"]) == {"series": "nightly"}
     lab.client("scheduler").delete_schedule(Name=name)
@@ -102,12 +102,12 @@ def test_disabled_schedule_runs_once_it_is_enabled(lab: Lab, machine: str) -> No
     disabled = create(lab, machine, role, State="DISABLED")
     beside = lab.state_machine({"StartAt": "A", "States": {"A": {"Type": "Succeed"}}})
     name = create(lab, beside, role_for(lab, beside, "states:StartExecution"))
-    eventually(lambda: executions(lab, beside), lambda found: len(found) >= 2)
+    eventually(lambda: executions(lab, beside), lambda started: len(started) >= 2)
     assert executions(lab, machine) == []
-    kept = scheduler.get_schedule(Name=disabled)
+    schedule = scheduler.get_schedule(Name=disabled)
     scheduler.update_schedule(
         Name=disabled,
-        **{k: kept[k] for k in ("ScheduleExpression", "FlexibleTimeWindow", "Target")},
+        **{k: schedule[k] for k in ("ScheduleExpression", "FlexibleTimeWindow", "Target")},
     )
     eventually(lambda: executions(lab, machine), bool)
     for each in (disabled, name):
@@ -187,20 +187,20 @@ def test_stack_creates_changes_and_deletes_its_schedule(lab: Lab, machine: str) 
         return [{"ParameterKey": "Expression", "ParameterValue": expression}]
 
     never = "cron(0 0 1 1 ? 2199)"
-    made = lab.stack(template % (machine, machine), Parameters=parameters(never))
-    assert made["StackStatus"] == "CREATE_COMPLETE", lab.reasons(made["StackId"])
-    outputs = {each["OutputKey"]: each["OutputValue"] for each in made["Outputs"]}
+    stack = lab.stack(template % (machine, machine), Parameters=parameters(never))
+    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
     assert outputs["Arn"].endswith(f"schedule/default/{outputs['Name']}")
     assert executions(lab, machine) == []
     lab.client("cloudformation").update_stack(
-        StackName=made["StackId"],
+        StackName=stack["StackId"],
         UsePreviousTemplate=True,
         Parameters=parameters("rate(1 minute)"),
         Capabilities=["CAPABILITY_NAMED_IAM"],
     )
-    assert lab.settled(made["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
     eventually(lambda: executions(lab, machine), bool)
-    assert lab.delete(made["StackId"])["StackStatus"] == "DELETE_COMPLETE"
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
     assert outputs["Name"] not in {
         each["Name"] for each in lab.client("scheduler").list_schedules()["Schedules"]
     }
@@ -208,7 +208,7 @@ def test_stack_creates_changes_and_deletes_its_schedule(lab: Lab, machine: str) 
 
 def test_stack_with_a_bad_expression_fails_with_the_services_words(lab: Lab, machine: str) -> None:
     role = role_for(lab, machine, "states:StartExecution")
-    made = lab.stack(
+    stack = lab.stack(
         f"""
         Resources:
           Nightly:
@@ -219,7 +219,7 @@ def test_stack_with_a_bad_expression_fails_with_the_services_words(lab: Lab, mac
               Target: {{Arn: "{machine}", RoleArn: "{role}"}}
         """
     )
-    assert made["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
     assert (
-        "Invalid Schedule Expression rate(1 fortnight)." in lab.reasons(made["StackId"])["Nightly"]
+        "Invalid Schedule Expression rate(1 fortnight)." in lab.reasons(stack["StackId"])["Nightly"]
     )

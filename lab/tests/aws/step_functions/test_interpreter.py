@@ -28,7 +28,7 @@ def test_function_error_reaches_catch_by_class_name_with_lambdas_json(lab: Lab) 
             raise InvalidPlan("tests[0]: unknown; name one of the catalogue")
         """
     )
-    found = lab.execute(
+    execution = lab.execute(
         {
             "StartAt": "Plan",
             "States": {
@@ -44,9 +44,9 @@ def test_function_error_reaches_catch_by_class_name_with_lambdas_json(lab: Lab) 
         },
         '{"kept": true}',
     )
-    assert found["status"] == "FAILED"
-    assert found["error"] == "InvalidPlan"
-    cause = json.loads(found["cause"])
+    assert execution["status"] == "FAILED"
+    assert execution["error"] == "InvalidPlan"
+    cause = json.loads(execution["cause"])
     assert cause["errorMessage"] == "tests[0]: unknown; name one of the catalogue"
     assert cause["errorType"] == "InvalidPlan"
     assert cause["stackTrace"]
@@ -65,7 +65,7 @@ def test_retry_repeats_until_success(lab: Lab) -> None:
             return {"attempts": count}
         """
     )
-    found = lab.execute(
+    execution = lab.execute(
         {
             "StartAt": "Try",
             "States": {
@@ -87,8 +87,8 @@ def test_retry_repeats_until_success(lab: Lab) -> None:
         },
         '{"id": "a"}',
     )
-    assert found["status"] == "SUCCEEDED", found
-    assert json.loads(found["output"]) == {"attempts": 3}
+    assert execution["status"] == "SUCCEEDED", execution
+    assert json.loads(execution["output"]) == {"attempts": 3}
 
 
 def distributed_map(bucket: str, key: str, body: dict[str, object], **more: object) -> dict:
@@ -116,12 +116,12 @@ def distributed_map(bucket: str, key: str, body: dict[str, object], **more: obje
     }
 
 
-def children(lab: Lab, arn: str, **asked: str) -> list[dict[str, str]]:
+def children(lab: Lab, arn: str, **options: str) -> list[dict[str, str]]:
     """The executions of the items of an execution's maps."""
     states = lab.client("stepfunctions")
     runs = states.list_map_runs(executionArn=arn)["mapRuns"]
-    lists = [states.list_executions(mapRunArn=run["mapRunArn"], **asked) for run in runs]
-    return [child for found in lists for child in found["executions"]]
+    lists = [states.list_executions(mapRunArn=run["mapRunArn"], **options) for run in runs]
+    return [child for listing in lists for child in listing["executions"]]
 
 
 def test_distributed_map_reads_s3_and_loops_inside_items(lab: Lab) -> None:
@@ -135,7 +135,7 @@ def test_distributed_map_reads_s3_and_loops_inside_items(lab: Lab) -> None:
             return {**event, "seen": seen, "finished": seen >= event["item"]["rounds"]}
         """
     )
-    found = lab.execute(
+    execution = lab.execute(
         distributed_map(
             bucket,
             "schedule.json",
@@ -160,24 +160,24 @@ def test_distributed_map_reads_s3_and_loops_inside_items(lab: Lab) -> None:
             },
         )
     )
-    assert found["status"] == "SUCCEEDED", found
-    blocks = json.loads(found["output"])["blocks"]
+    assert execution["status"] == "SUCCEEDED", execution
+    blocks = json.loads(execution["output"])["blocks"]
     assert [block["seen"] for block in blocks] == [1, 2, 3, 1]
-    assert {block["run"] for block in blocks} == {found["name"]}
+    assert {block["run"] for block in blocks} == {execution["name"]}
 
 
 def test_distributed_map_of_many_items_ends(lab: Lab) -> None:
     bucket = lab.bucket()
     lab.client("s3").put_object(Bucket=bucket, Key="many.json", Body=json.dumps([1] * 1200))
-    found = lab.execute(
+    execution = lab.execute(
         distributed_map(
             bucket,
             "many.json",
             {"StartAt": "Pass", "States": {"Pass": {"Type": "Pass", "Result": 1, "End": True}}},
         )
     )
-    assert found["status"] == "SUCCEEDED", found.get("cause")
-    assert json.loads(found["output"])["blocks"] == [1] * 1200
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert json.loads(execution["output"])["blocks"] == [1] * 1200
 
 
 @pytest.mark.parametrize(("tolerated", "status"), [(100, "SUCCEEDED"), (0, "FAILED")])
@@ -198,25 +198,25 @@ def test_failed_items_fail_the_map_only_beyond_what_is_tolerated(
             "Fine": {"Type": "Succeed"},
         },
     }
-    found = lab.execute(
+    execution = lab.execute(
         distributed_map(bucket, "i.json", choice, ToleratedFailurePercentage=tolerated)
     )
-    assert found["status"] == status, found
+    assert execution["status"] == status, execution
     if status == "FAILED":
-        assert found["error"] == "States.ExceedToleratedFailureThreshold"
+        assert execution["error"] == "States.ExceedToleratedFailureThreshold"
 
 
 def test_a_map_that_tolerates_no_more_failures_starts_no_more_items(lab: Lab) -> None:
     bucket = lab.bucket()
     lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body=json.dumps([{"bad": True}] * 9))
     lost = {"StartAt": "Lost", "States": {"Lost": {"Type": "Fail", "Error": "Lost"}}}
-    found = lab.execute(distributed_map(bucket, "i.json", lost, ToleratedFailurePercentage=20))
-    assert found["error"] == "States.ExceedToleratedFailureThreshold"
-    assert len(children(lab, found["executionArn"])) == 2, "of nine items"
+    execution = lab.execute(distributed_map(bucket, "i.json", lost, ToleratedFailurePercentage=20))
+    assert execution["error"] == "States.ExceedToleratedFailureThreshold"
+    assert len(children(lab, execution["executionArn"])) == 2, "of nine items"
 
 
 def test_unnamed_executions_get_a_name_and_start_time_is_text(lab: Lab) -> None:
-    found = lab.execute(
+    execution = lab.execute(
         {
             "StartAt": "Note",
             "States": {
@@ -231,10 +231,10 @@ def test_unnamed_executions_get_a_name_and_start_time_is_text(lab: Lab) -> None:
             },
         }
     )
-    output = json.loads(found["output"])
-    assert len(found["name"]) == 36
-    assert output["name"] == found["name"]
-    assert found["executionArn"].endswith(f":{found['name']}")
+    output = json.loads(execution["output"])
+    assert len(execution["name"]) == 36
+    assert output["name"] == execution["name"]
+    assert execution["executionArn"].endswith(f":{execution['name']}")
     assert output["started"].endswith("Z")
 
 
@@ -262,10 +262,10 @@ def test_stop_aborts_at_once_and_begins_no_further_item(lab: Lab) -> None:
     log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
     eventually(lambda: log.read_text() if log.exists() else "", lambda text: "begun" in text)
     states.stop_execution(executionArn=arn, error="Tired", cause="of waiting")
-    found = states.describe_execution(executionArn=arn)
-    assert found["status"] == "ABORTED"
-    assert (found["error"], found["cause"]) == ("Tired", "of waiting")
-    assert found["stopDate"] >= found["startDate"]
+    execution = states.describe_execution(executionArn=arn)
+    assert execution["status"] == "ABORTED"
+    assert (execution["error"], execution["cause"]) == ("Tired", "of waiting")
+    assert execution["stopDate"] >= execution["startDate"]
     go.touch()
     eventually(log.read_text, lambda text: "END" in text)
     time.sleep(0.5)  # long enough for a second item to start
@@ -284,34 +284,36 @@ def test_a_stopped_child_of_a_map_is_not_a_failure_and_the_next_item_begins(lab:
     arn = states.start_execution(stateMachineArn=machine)["executionArn"]
     (running,) = eventually(lambda: children(lab, arn, statusFilter="RUNNING"), bool)
     states.stop_execution(executionArn=running["executionArn"])
-    found = lab.finished(arn)
-    assert (found["status"], len(json.loads(found["output"])["blocks"])) == ("SUCCEEDED", 2)
+    execution = lab.finished(arn)
+    assert (execution["status"], len(json.loads(execution["output"])["blocks"])) == ("SUCCEEDED", 2)
     assert [child["status"] for child in children(lab, arn)] == ["SUCCEEDED", "ABORTED"]
     assert not children(lab, arn, statusFilter="RUNNING")
 
 
 def test_time_limit_of_the_machine(lab: Lab) -> None:
-    found = lab.execute(
+    execution = lab.execute(
         {
             "TimeoutSeconds": 1,
             "StartAt": "Wait",
             "States": {"Wait": {"Type": "Wait", "Seconds": 60, "End": True}},
         }
     )
-    assert found["status"] == "TIMED_OUT"
-    assert found["stopDate"]
+    assert execution["status"] == "TIMED_OUT"
+    assert execution["stopDate"]
 
 
 def test_history_tells_what_happened(lab: Lab) -> None:
     name = lab.function("def handler(event, context): return {'x': 1}\n")
-    found = lab.execute({"StartAt": "Do", "States": {"Do": task(name, End=True)}})
-    events = lab.client("stepfunctions").get_execution_history(executionArn=found["executionArn"])
+    execution = lab.execute({"StartAt": "Do", "States": {"Do": task(name, End=True)}})
+    events = lab.client("stepfunctions").get_execution_history(
+        executionArn=execution["executionArn"]
+    )
     types = [event["type"] for event in events["events"]]
     assert types[0] == "ExecutionStarted"
     assert {"TaskStateEntered", "TaskSucceeded", "TaskStateExited"} <= set(types)
     assert types[-1] == "ExecutionSucceeded"
     backwards = lab.client("stepfunctions").get_execution_history(
-        executionArn=found["executionArn"], reverseOrder=True, maxResults=1
+        executionArn=execution["executionArn"], reverseOrder=True, maxResults=1
     )
     assert backwards["events"][0]["type"] == "ExecutionSucceeded"
 

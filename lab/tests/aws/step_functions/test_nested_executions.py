@@ -63,10 +63,10 @@ def waiting_role(lab: Lab, child: str, *without: str) -> str:
 
 
 def create(lab: Lab, definition: dict[str, Any], role: str) -> str:
-    made = lab.client("stepfunctions").create_state_machine(
+    response = lab.client("stepfunctions").create_state_machine(
         name=f"machine-{uuid.uuid4().hex[:12]}", definition=json.dumps(definition), roleArn=role
     )
-    return str(made["stateMachineArn"])
+    return str(response["stateMachineArn"])
 
 
 def start(lab: Lab, machine: str, name: str, **data: Any) -> str:
@@ -86,7 +86,7 @@ def running(lab: Lab, execution_arn: str) -> None:
         except states.exceptions.ExecutionDoesNotExist:
             return "none"
 
-    eventually(status, lambda found: found == "RUNNING")
+    eventually(status, lambda state: state == "RUNNING")
 
 
 @pytest.fixture
@@ -103,22 +103,22 @@ def lasting(lab: Lab) -> str:
 
 def test_output_of_a_child_is_parsed_and_its_times_are_milliseconds(lab: Lab, echo: str) -> None:
     parent = create(lab, parent_of(echo), waiting_role(lab, echo))
-    found = lab.finished(start(lab, parent, "child-1", plan={"blocks": 4}))
-    assert found["status"] == "SUCCEEDED", found
-    child = json.loads(found["output"])
+    execution = lab.finished(start(lab, parent, "child-1", plan={"blocks": 4}))
+    assert execution["status"] == "SUCCEEDED", execution
+    child = json.loads(execution["output"])
     assert child["Status"] == "SUCCEEDED"
     assert child["ExecutionArn"] == execution_of(echo, "child-1")
     assert child["Output"] == child["Input"]
     assert child["Output"] == {
         "plan": {"blocks": 4},
-        "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID": found["executionArn"],
+        "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID": execution["executionArn"],
     }
     assert child["StopDate"] >= child["StartDate"] > 1_600_000_000_000
 
 
 def test_output_stays_text_without_the_second_version(lab: Lab, echo: str) -> None:
-    found = lab.execute(parent_of(echo, SYNC), '{"name": "child-text", "plan": {}}')
-    assert json.loads(json.loads(found["output"])["Output"])["plan"] == {}
+    execution = lab.execute(parent_of(echo, SYNC), '{"name": "child-text", "plan": {}}')
+    assert json.loads(json.loads(execution["output"])["Output"])["plan"] == {}
 
 
 def test_failed_child_is_a_failed_task_whose_cause_describes_it(lab: Lab) -> None:
@@ -130,9 +130,9 @@ def test_failed_child_is_a_failed_task_whose_cause_describes_it(lab: Lab) -> Non
         Catch=[{"ErrorEquals": ["States.TaskFailed"], "ResultPath": "$.error", "Next": "Told"}],
     )
     caught["States"]["Told"] = {"Type": "Succeed"}
-    found = lab.execute(caught, '{"name": "child-fails", "plan": {"a": 1}}')
-    assert found["status"] == "SUCCEEDED", found
-    error = json.loads(found["output"])["error"]
+    execution = lab.execute(caught, '{"name": "child-fails", "plan": {"a": 1}}')
+    assert execution["status"] == "SUCCEEDED", execution
+    error = json.loads(execution["output"])["error"]
     assert error["Error"] == "States.TaskFailed"
     child = json.loads(error["Cause"])
     assert (child["Status"], child["Error"], child["Cause"]) == ("FAILED", "Lost", "no nodes")
@@ -143,10 +143,10 @@ def test_failed_child_is_a_failed_task_whose_cause_describes_it(lab: Lab) -> Non
 def test_name_of_an_ended_execution_is_refused_by_the_errors_name(lab: Lab, echo: str) -> None:
     parent = lab.state_machine(parent_of(echo))
     assert lab.finished(start(lab, parent, "taken"))["status"] == "SUCCEEDED"
-    found = lab.finished(start(lab, parent, "taken"))
-    assert found["status"] == "FAILED"
-    assert found["error"] == "StepFunctions.ExecutionAlreadyExistsException"
-    assert f"Execution Already Exists: '{execution_of(echo, 'taken')}'" in found["cause"]
+    execution = lab.finished(start(lab, parent, "taken"))
+    assert execution["status"] == "FAILED"
+    assert execution["error"] == "StepFunctions.ExecutionAlreadyExistsException"
+    assert f"Execution Already Exists: '{execution_of(echo, 'taken')}'" in execution["cause"]
 
 
 def test_stopped_parent_stops_its_child(lab: Lab, lasting: str) -> None:
@@ -172,8 +172,8 @@ def test_child_is_stopped_when_its_parents_time_is_over(
     definition = parent_of(lasting)
     (definition["States"]["Run"] if of_the_task else definition)["TimeoutSeconds"] = 3
     name = f"overtime-{of_the_task}"
-    found = lab.execute(definition, json.dumps({"name": name, "plan": {}}))
-    assert found["status"] == ("FAILED" if of_the_task else "TIMED_OUT")
+    execution = lab.execute(definition, json.dumps({"name": name, "plan": {}}))
+    assert execution["status"] == ("FAILED" if of_the_task else "TIMED_OUT")
     assert lab.finished(execution_of(lasting, name))["status"] == "ABORTED"
 
 
@@ -182,9 +182,9 @@ def test_child_that_was_stopped_fails_its_parent(lab: Lab, lasting: str) -> None
     child = execution_of(lasting, "alone")
     running(lab, child)
     lab.client("stepfunctions").stop_execution(executionArn=child, error="Tired", cause="of it")
-    found = lab.finished(arn)
-    assert (found["status"], found["error"]) == ("FAILED", "States.TaskFailed")
-    assert json.loads(found["cause"])["Error"] == "Tired"
+    execution = lab.finished(arn)
+    assert (execution["status"], execution["error"]) == ("FAILED", "States.TaskFailed")
+    assert json.loads(execution["cause"])["Error"] == "Tired"
 
 
 def test_role_needs_the_rule_for_the_ends_of_executions(lab: Lab, echo: str) -> None:
@@ -214,10 +214,10 @@ def test_update_to_a_role_without_the_rule_is_refused(lab: Lab, echo: str) -> No
 @pytest.mark.parametrize("action", ["states:StartExecution", "states:DescribeExecution"])
 def test_calls_for_a_child_need_the_roles_permission(lab: Lab, echo: str, action: str) -> None:
     parent = create(lab, parent_of(echo), waiting_role(lab, echo, action))
-    found = lab.finished(start(lab, parent, f"no-{action.rpartition(':')[2]}"))
-    assert found["status"] == "FAILED"
-    assert found["error"] == "StepFunctions.AccessDeniedException"
-    assert f"is not authorized to perform: {action}" in found["cause"]
+    execution = lab.finished(start(lab, parent, f"no-{action.rpartition(':')[2]}"))
+    assert execution["status"] == "FAILED"
+    assert execution["error"] == "StepFunctions.AccessDeniedException"
+    assert f"is not authorized to perform: {action}" in execution["cause"]
 
 
 def test_child_stays_when_the_role_may_not_stop_it(lab: Lab, lasting: str) -> None:
@@ -255,7 +255,7 @@ def test_record_has_every_call_of_a_nested_execution(lab: Lab, lasting: str) -> 
     eventually(recorded, lambda calls: described in calls)
     lab.client("stepfunctions").stop_execution(executionArn=arn)
     lab.finished(child)
-    wanted = {
+    expected = {
         ("states:StartExecution", lasting),
         described,
         ("states:StopExecution", child),
@@ -263,8 +263,8 @@ def test_record_has_every_call_of_a_nested_execution(lab: Lab, lasting: str) -> 
         ("events:PutRule", RULE),
         ("events:DescribeRule", RULE),
     }
-    eventually(recorded, lambda calls: calls >= wanted)
-    assert recorded() == wanted
+    eventually(recorded, lambda calls: calls >= expected)
+    assert recorded() == expected
 
 
 def test_end_of_a_child_reaches_event_bridge(lab: Lab, echo: str) -> None:

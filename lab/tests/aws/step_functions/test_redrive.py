@@ -46,10 +46,10 @@ def test_a_redrive_begins_with_the_failed_task_and_counts_itself(lab: Lab) -> No
             ),
         },
     }
-    found = lab.execute(machine, "{}")
-    assert (found["status"], found["redriveCount"]) == ("FAILED", 0)
-    assert found["redriveStatus"] == "REDRIVABLE"
-    arn = found["executionArn"]
+    execution = lab.execute(machine, "{}")
+    assert (execution["status"], execution["redriveCount"]) == ("FAILED", 0)
+    assert execution["redriveStatus"] == "REDRIVABLE"
+    arn = execution["executionArn"]
     states = lab.client("stepfunctions")
     states.redrive_execution(executionArn=arn)
     assert lab.finished(arn)["status"] == "SUCCEEDED"
@@ -87,9 +87,9 @@ def test_a_redriven_map_runs_only_the_items_that_did_not_succeed(lab: Lab) -> No
             "Count": _invoke(name, {"id": "b", "item": 1, "bad": 0}, End=True),
         },
     }
-    found = lab.execute(machine, '{"items": [1, 2, 3]}')
-    assert found["status"] == "FAILED"
-    arn = found["executionArn"]
+    execution = lab.execute(machine, '{"items": [1, 2, 3]}')
+    assert execution["status"] == "FAILED"
+    arn = execution["executionArn"]
     states = lab.client("stepfunctions")
     states.redrive_execution(executionArn=arn)
     assert lab.finished(arn)["status"] == "SUCCEEDED"
@@ -130,7 +130,7 @@ def test_a_task_fails_with_the_error_and_the_cause_that_its_token_was_given(lab:
                 taskToken=event["token"], error="LinksDown", cause="no link")
         """
     )
-    found = lab.execute(
+    execution = lab.execute(
         {
             "StartAt": "Failed",
             "States": {
@@ -148,4 +148,8 @@ def test_a_task_fails_with_the_error_and_the_cause_that_its_token_was_given(lab:
         },
         "{}",
     )
-    assert (found["status"], found["error"], found["cause"]) == ("FAILED", "LinksDown", "no link")
+    assert (execution["status"], execution["error"], execution["cause"]) == (
+        "FAILED",
+        "LinksDown",
+        "no link",
+    )

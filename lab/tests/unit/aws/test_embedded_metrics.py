@@ -32,8 +32,8 @@ def written(monkeypatch, capsys):
 def test_a_verdict_becomes_metrics_of_its_test_its_metric_and_its_arm(written):
     unsure = VERDICT.model_copy(update={"test": "tcp-8", "verdict": "inconclusive"})
     context.put_verdicts([VERDICT, unsure])
-    found = written()
-    values = {(dict(each.dimensions)["test"], each.name): each.values for each in found}
+    metrics = written()
+    values = {(dict(each.dimensions)["test"], each.name): each.values for each in metrics}
     assert values == {
         ("tcp-1", "Verdict"): (1.0,),
         ("tcp-1", "VerdictRatio"): (1.9,),
@@ -43,7 +43,7 @@ def test_a_verdict_becomes_metrics_of_its_test_its_metric_and_its_arm(written):
         ("tcp-8", "VerdictRatioLow"): (1.8,),
         ("tcp-8", "VerdictRatioHigh"): (2.0,),
     }
-    for each in found:
+    for each in metrics:
         assert (each.namespace, each.unit) == ("rackrate", "None")
         assert set(dict(each.dimensions)) == {"service", "test", "metric", "arm"}
         assert dict(each.dimensions)["service"] == "house"

@@ -73,7 +73,7 @@ def test_a_pool_takes_pods_that_tolerate_its_taints(tolerations, fitting):
 
 
 @pytest.mark.parametrize(
-    ("pods", "policy", "kept"),
+    ("pods", "policy", "stays"),
     [
         ([], "WhenEmpty", False),
         ([SERVER], "WhenEmpty", False),
@@ -83,8 +83,8 @@ def test_a_pool_takes_pods_that_tolerate_its_taints(tolerations, fitting):
         ([OTHER, HELD], "WhenEmptyOrUnderutilized", True),
     ],
 )
-def test_a_node_stays_while_a_pod_keeps_it(pods, policy, kept):
-    assert is_needed(pods, policy) is kept
+def test_a_node_stays_while_a_pod_keeps_it(pods, policy, stays):
+    assert is_needed(pods, policy) is stays
 
 
 @pytest.mark.parametrize(

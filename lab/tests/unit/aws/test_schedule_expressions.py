@@ -16,15 +16,15 @@ SUNDAY = datetime.datetime(2026, 11, 22, 20, 46, 30, tzinfo=UTC)
 
 
 def due(expression: str, count: int = 3, moment: datetime.datetime = SUNDAY) -> list[str]:
-    found = []
+    result = []
     started = moment
     for _ in range(count):
         following = parse(expression).due_after(moment, started)
         if following is None:
             break
-        found.append(following.strftime("%Y-%m-%d %H:%M"))
+        result.append(following.strftime("%Y-%m-%d %H:%M"))
         moment = following
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_rate_runs_at_its_start_and_cron_never_before_it() -> None:
 
 def test_hours_are_those_of_the_time_zone() -> None:
     zone = zoneinfo.ZoneInfo("Europe/Berlin")
-    found = parse("cron(0 3 * * ? *)").due_after(SUNDAY.astimezone(zone), SUNDAY)
-    assert found is not None
-    assert found.astimezone(UTC).strftime("%H:%M") == "02:00"
+    following = parse("cron(0 3 * * ? *)").due_after(SUNDAY.astimezone(zone), SUNDAY)
+    assert following is not None
+    assert following.astimezone(UTC).strftime("%H:%M") == "02:00"
 
 
 @given(
@@ -101,9 +101,9 @@ def test_next_time_is_later_and_none_between_is_left_out(
 ) -> None:
     moment = moment.replace(tzinfo=UTC)
     read = parse(expression)
-    found = read.due_after(moment, moment)
-    assert found is not None
-    assert found > moment
-    just_before = found - datetime.timedelta(microseconds=1)
+    following = read.due_after(moment, moment)
+    assert following is not None
+    assert following > moment
+    just_before = following - datetime.timedelta(microseconds=1)
     if just_before > moment:
-        assert read.due_after(just_before, moment) == found
+        assert read.due_after(just_before, moment) == following

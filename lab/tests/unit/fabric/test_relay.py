@@ -96,7 +96,7 @@ def test_frames_of_one_way_are_held_for_both_delays_in_the_order_of_arrival(rack
     racks.spine.receive(racks.taps[0])
     after = time.monotonic_ns()
     due = sorted(racks.spine.held)
-    assert [kept for _, _, _, kept in due] == sent
+    assert [held for _, _, _, held in due] == sent
     assert {target for _, _, target, _ in due} == {racks.taps[1]}
     assert before + 3 * DELAY <= due[0][0]
     assert due[-1][0] <= after + 3 * DELAY

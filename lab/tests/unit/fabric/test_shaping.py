@@ -204,11 +204,11 @@ def test_other_limits_change_every_class_of_a_tree_and_nothing_else() -> None:
     """An omitted class would keep its old limit. Replacing a queue would drop packets."""
     limits = Limits.of_instance(50e9, 0.1)
     for express in (False, True):
-        made = egress_commands("eth0", limits, ena_express=express)
+        created = egress_commands("eth0", limits, ena_express=express)
         changed = class_commands("eth0", limits.times(0.9), ena_express=express)
         of = [
             [line.split("classid ")[1].split()[0] for line in lines if line.startswith("class")]
-            for lines in (made, changed)
+            for lines in (created, changed)
         ]
         assert of[0] == of[1]
         assert all(line.startswith("class replace") for line in changed)

@@ -16,19 +16,19 @@ SETTING = Setting()
 
 
 def test_without_luck_the_truth_is_ec2s_limits_and_no_draw_differs() -> None:
-    found = truth(Luck(None), SETTING, 200)
-    caps = {name: figures["one_flow"]["mean"] for name, figures in found["placements"].items()}
+    result = truth(Luck(None), SETTING, 200)
+    caps = {name: figures["one_flow"]["mean"] for name, figures in result["placements"].items()}
     assert caps == pytest.approx({"cluster": 1e9, "partition": 0.5e9, "none": 0.5e9})
-    assert found["ratios"]["cluster"]["one_flow"]["mean"] == pytest.approx(2)
-    assert found["ratios"]["cluster"]["many_flows"]["mean"] == pytest.approx(1)
-    assert found["placements"]["none"]["round_trip"]["mean"] == pytest.approx(180e-6 + 300e-6)
-    deviations = [f["log_deviation"] for p in found["ratios"].values() for f in p.values()]
+    assert result["ratios"]["cluster"]["one_flow"]["mean"] == pytest.approx(2)
+    assert result["ratios"]["cluster"]["many_flows"]["mean"] == pytest.approx(1)
+    assert result["placements"]["none"]["round_trip"]["mean"] == pytest.approx(180e-6 + 300e-6)
+    deviations = [f["log_deviation"] for p in result["ratios"].values() for f in p.values()]
     assert deviations == pytest.approx([0] * 6, abs=1e-12)
 
 
 def test_ratios_over_draws_are_near_those_without_luck_but_not_at_them() -> None:
-    found = truth(Luck(3), SETTING, 4000)
-    one, many = (found["ratios"]["cluster"][name] for name in ("one_flow", "many_flows"))
+    result = truth(Luck(3), SETTING, 4000)
+    one, many = (result["ratios"]["cluster"][name] for name in ("one_flow", "many_flows"))
     # The slower of two hosts limits a flow of the group, only the sender one outside.
     assert 1.98 < one["mean"] < 2
     assert 0.99 < many["mean"] < 1.01
@@ -36,7 +36,7 @@ def test_ratios_over_draws_are_near_those_without_luck_but_not_at_them() -> None
         assert 0.002 < spread["log_deviation"] < 0.012
         assert spread["low"] < spread["mean"] < spread["high"]
         assert spread["error"] == pytest.approx(spread["log_deviation"] / math.sqrt(4000))
-    assert 0.03 < found["ratios"]["cluster"]["round_trip"]["log_deviation"] < 0.08
+    assert 0.03 < result["ratios"]["cluster"]["round_trip"]["log_deviation"] < 0.08
 
 
 def test_no_meaningful_difference_of_many_flows_holds_in_every_draw() -> None:
@@ -83,6 +83,6 @@ def test_racks_share_of_a_group_does_not_average_out_over_its_nodes() -> None:
 
 
 def test_spread_is_of_logarithms() -> None:
-    found = Spread.of([math.log(2)] * 50 + [math.log(8)] * 50)
-    assert found.mean == pytest.approx(4)
-    assert (found.low, found.high) == pytest.approx((2, 8))
+    spread = Spread.of([math.log(2)] * 50 + [math.log(8)] * 50)
+    assert spread.mean == pytest.approx(4)
+    assert (spread.low, spread.high) == pytest.approx((2, 8))

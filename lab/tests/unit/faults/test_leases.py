@@ -89,11 +89,11 @@ def test_a_fault_that_the_lab_lacks_is_refused() -> None:
 
 def test_every_fault_that_is_listed_can_be_made_and_every_other_is_listed() -> None:
     nowhere = Target(Mock())
-    made = [
+    injectors = [
         ApiFaults(lambda _: None).injectors,
         functions.injectors(Mock()),
         EventRouter(Mock()).injectors,
         programs.injectors(nowhere),
         Links(nowhere).injectors,
     ]
-    assert {name for each in made for name in each} == set(FAULTS)
+    assert {name for names in injectors for name in names} == set(FAULTS)

@@ -14,21 +14,21 @@ SUBNET = "100.64.0.0/24"  # four blocks; AWS reserves the first
 
 def test_blocks_are_in_the_subnet_and_apart() -> None:
     blocks = AddressBlocks()
-    given = [blocks.allocate(SUBNET) for _ in range(3)]
-    assert len(set(given)) == 3
+    allocated = [blocks.allocate(SUBNET) for _ in range(3)]
+    assert len(set(allocated)) == 3
     subnet = ipaddress.IPv4Network(SUBNET)
-    assert all(block.subnet_of(subnet) and block.prefixlen == 26 for block in given)
-    assert subnet.network_address not in [block.network_address for block in given]
+    assert all(block.subnet_of(subnet) and block.prefixlen == 26 for block in allocated)
+    assert subnet.network_address not in [block.network_address for block in allocated]
 
 
 def test_a_full_subnet_says_so_until_a_block_is_given_back() -> None:
     blocks = AddressBlocks()
-    given = [blocks.allocate(SUBNET) for _ in range(3)]
+    allocated = [blocks.allocate(SUBNET) for _ in range(3)]
     with pytest.raises(NodeLaunchError, match="room for 3 nodes"):
         blocks.allocate(SUBNET)
-    blocks.release(given[1])
-    blocks.release(given[1])
-    assert blocks.allocate(SUBNET) == given[1]
+    blocks.release(allocated[1])
+    blocks.release(allocated[1])
+    assert blocks.allocate(SUBNET) == allocated[1]
     with pytest.raises(NodeLaunchError):
         blocks.allocate(SUBNET)
 

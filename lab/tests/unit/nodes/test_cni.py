@@ -73,23 +73,23 @@ class Cluster:
         self, path: str, method: str = "GET", body: bytes = b"", content_type: str = ""
     ) -> bytes:
         assert (method, content_type) == ("PATCH", "application/apply-patch+yaml")
-        wanted = json.loads(body)
-        (container,) = wanted["spec"]["template"]["spec"]["containers"]
-        given = {f'.env[name="{e["name"]}"].value' for e in container["env"] if "value" in e}
-        given |= {".image"} if "image" in container else set()
-        meant = [field for field in self.taken if any(field.endswith(each) for each in given)]
+        manifest = json.loads(body)
+        (container,) = manifest["spec"]["template"]["spec"]["containers"]
+        fields = {f'.env[name="{e["name"]}"].value' for e in container["env"] if "value" in e}
+        fields |= {".image"} if "image" in container else set()
+        meant = [field for field in self.taken if any(field.endswith(each) for each in fields)]
         if meant and "force=false" in path:
             causes = [{"reason": "FieldManagerConflict", "field": field} for field in meant]
-            answer = io.BytesIO(json.dumps({"details": {"causes": causes}}).encode())
-            raise urllib.error.HTTPError(path, 409, "Conflict", Message(), answer)
-        self.applied = copy.deepcopy(wanted)
+            document = io.BytesIO(json.dumps({"details": {"causes": causes}}).encode())
+            raise urllib.error.HTTPError(path, 409, "Conflict", Message(), document)
+        self.applied = copy.deepcopy(manifest)
         container.setdefault("image", "their/own:tag")
-        return json.dumps(wanted).encode()
+        return json.dumps(manifest).encode()
 
 
 def apply(cluster: Cluster, conflicts: str) -> str:
-    wanted = cni.daemon_set("v1.15.4-eksbuild.1", ENVIRONMENT)
-    return cni.apply(cast(ControlPlane, cluster), wanted, conflicts)
+    manifest = cni.daemon_set("v1.15.4-eksbuild.1", ENVIRONMENT)
+    return cni.apply(cast(ControlPlane, cluster), manifest, conflicts)
 
 
 def environment(cluster: Cluster) -> dict[str, str | None]:

@@ -18,12 +18,12 @@ OWN = {
 
 
 def test_what_is_asked_goes_over_the_labs_own_and_keeps_the_rest() -> None:
-    wanted = {
+    requested = {
         "maxPods": 12,
         "allowedUnsafeSysctls": ["net.core.somaxconn"],
         "evictionHard": {"memory.available": "200Mi"},
     }
-    result = kubelet.configuration(OWN, wanted, BLOCK)
+    result = kubelet.configuration(OWN, requested, BLOCK)
     assert result["maxPods"] == 12
     assert result["allowedUnsafeSysctls"] == ["net.core.somaxconn"]
     assert result["evictionHard"] == {"memory.available": "200Mi", "nodefs.available": "0%"}

@@ -44,8 +44,8 @@ def handshake(authority: Authority, server: KeyPair, client: KeyPair | None, nam
     thread = threading.Thread(target=serve)
     thread.start()
     try:
-        with asking.wrap_socket(here, server_hostname=name) as asked:
-            asked.recv(1)
+        with asking.wrap_socket(here, server_hostname=name) as connection:
+            connection.recv(1)
     finally:
         here.close()
         thread.join()

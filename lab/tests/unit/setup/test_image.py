@@ -73,8 +73,8 @@ def test_every_descriptor_leads_to_a_blob_of_its_digest_and_size(layout: dict[st
         assert config["rootfs"]["diff_ids"] == [layer["digest"]]
         assert config["os"] == "linux"
         assert members(content)
-        for found in (descriptor, manifest["config"], layer):
-            seen.add("blobs/" + found["digest"].replace(":", "/"))
+        for reference in (descriptor, manifest["config"], layer):
+            seen.add("blobs/" + reference["digest"].replace(":", "/"))
     assert seen == set(layout), "there is nothing else in the archive"
 
 
@@ -93,9 +93,9 @@ def test_a_layer_has_its_directories_before_its_files_and_a_tmp_for_everybody(
     program = tmp_path / "program"
     program.write_text("content")
     layer = image._layer({"/usr/bin/tool": program}, directories=("/tmp",))
-    found = members(layer)
-    assert [member.name for member in found] == ["tmp", "usr", "usr/bin", "usr/bin/tool"]
-    by_name = {member.name: member for member in found}
+    entries = members(layer)
+    assert [member.name for member in entries] == ["tmp", "usr", "usr/bin", "usr/bin/tool"]
+    by_name = {member.name: member for member in entries}
     assert by_name["tmp"].mode == 0o1777
     assert by_name["usr/bin/tool"].mode == 0o755
 

@@ -18,7 +18,7 @@ BOOKWORM = {"ID": "debian", "VERSION_CODENAME": "bookworm", "PRETTY_NAME": "Debi
 
 
 def test_the_machines_mirrors_serve_the_release_with_its_updates_and_nothing_else() -> None:
-    found = tools._of_release(
+    lines = tools._of_release(
         [
             "Debian|bookworm|mirror+file:/etc/apt/mirrors/debian.list/",
             "Debian|bookworm|mirror+file:/etc/apt/mirrors/debian.list/",
@@ -32,7 +32,7 @@ def test_the_machines_mirrors_serve_the_release_with_its_updates_and_nothing_els
             "|bookworm|http://never-updated.test/debian/",
         ]
     )
-    assert {tuple(re.sub(r"\[.*?\] ", "", line).split()) for line in found} == {
+    assert {tuple(re.sub(r"\[.*?\] ", "", line).split()) for line in lines} == {
         ("deb", "mirror+file:/etc/apt/mirrors/debian.list/", tools.RELEASE, "main"),
         ("deb", "http://mirror.test/debian/", f"{tools.RELEASE}-updates", "main"),
         ("deb", "http://mirror.test/debian-security/", f"{tools.RELEASE}-security", "main"),
@@ -40,7 +40,7 @@ def test_the_machines_mirrors_serve_the_release_with_its_updates_and_nothing_els
         ("deb", "mirror+file:/etc/apt/mirrors/debian.list/", "forky", "main"),
         ("deb", "http://unstable.test/debian/", "forky", "main"),
     }
-    assert all("signed-by" in line and "trusted" not in line for line in found)
+    assert all("signed-by" in line and "trusted" not in line for line in lines)
 
 
 def test_a_mirror_without_debians_signature_gives_no_tools(
@@ -90,9 +90,9 @@ def test_a_library_of_the_machines_own_release_gets_into_no_image(tmp_path: Path
     program = shutil.which("cat")
     assert program is not None
     listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"(/\S*/ld-linux\S*)", listing)
-    assert found is not None
-    for source, directory in ((program, "usr/bin"), (found[1], "usr/lib64")):
+    match = re.search(r"(/\S*/ld-linux\S*)", listing)
+    assert match is not None
+    for source, directory in ((program, "usr/bin"), (match[1], "usr/lib64")):
         (tmp_path / directory).mkdir(parents=True)
         shutil.copy(source, tmp_path / directory)
     with pytest.raises(RuntimeError, match=r"lack a library of cat:(?s:.*)libc\.so"):

@@ -29,11 +29,11 @@ def value(test, seed, *, in_group=False):
 
 @pytest.mark.parametrize("test", [*TESTS, TESTS[0].warm_up()], ids=lambda test: test.name)
 def test_every_test_of_the_benchmark_prints_what_its_parser_reads(test):
-    found = value(test, "one")
-    (metric,) = found.values.values()
+    parsed = value(test, "one")
+    (metric,) = parsed.values.values()
     assert metric > 0
-    assert found.values != value(test, "another").values
-    assert found.values == value(test, "one").values
+    assert parsed.values != value(test, "another").values
+    assert parsed.values == value(test, "one").values
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
@@ -96,34 +96,34 @@ def api():
         {"metadata": {"name": "near", "labels": {"placementGroup": "true"}}},
         {"metadata": {"name": "far", "labels": {"placementGroup": "false"}}},
     ]
-    asked = []
+    paths = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             url = urlsplit(self.path)
-            asked.append(url.path)
+            paths.append(url.path)
             match url.path.removeprefix("/api/v1/").split("/"):
                 case ["nodes"]:
-                    found = {"items": nodes}
+                    document = {"items": nodes}
                 case ["namespaces", "rackrate", "pods"]:
                     (selector,) = parse_qs(url.query)["fieldSelector"]
                     phase = selector.removeprefix("status.phase=")
                     selected = [pod for pod in pods.values() if pod["status"]["phase"] == phase]
-                    found = {"items": selected}
+                    document = {"items": selected}
                 case [*_, name] if name in pods:
-                    found = pods[name]
+                    document = pods[name]
                 case _:
-                    found = None
-            self.send_response(404 if found is None else 200)
+                    document = None
+            self.send_response(404 if document is None else 200)
             self.end_headers()
-            self.wfile.write(json.dumps(found).encode())
+            self.wfile.write(json.dumps(document).encode())
 
         def log_message(self, *_):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"http://127.0.0.1:{server.server_port}", paths
     server.shutdown()
     server.server_close()
 
@@ -141,8 +141,8 @@ def pods_of(api, tmp_path):
 
 
 def test_pods_that_have_ended_are_read_with_one_request_and_one_that_runs_by_itself(api, pods_of):
-    found = [pods_of.pod("rackrate", f"p{number}")["status"]["phase"] for number in (0, 1, 2)]
-    assert found == ["Succeeded"] * 3
+    phases = [pods_of.pod("rackrate", f"p{number}")["status"]["phase"] for number in (0, 1, 2)]
+    assert phases == ["Succeeded"] * 3
     assert api[1] == ["/api/v1/namespaces/rackrate/pods"]
     assert pods_of.pod("rackrate", "p3")["status"]["phase"] == "Running"
     assert api[1][-1] == "/api/v1/namespaces/rackrate/pods/p3"
