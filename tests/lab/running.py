@@ -266,11 +266,15 @@ class Lab:
 
     def execution(self, run_id: str) -> dict[str, Any]:
         """Step Functions' description of a run's execution."""
-        prefix = self.outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
         described: dict[str, Any] = self.aws("stepfunctions").describe_execution(
-            executionArn=f"{prefix}:{run_id}"
+            executionArn=self._execution_arn(self.outputs, run_id)
         )
         return described
+
+    @staticmethod
+    def _execution_arn(outputs: Mapping[str, str], run_id: str) -> str:
+        prefix = outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
+        return f"{prefix}:{run_id}"
 
     def ended(self, run_id: str, seconds: float = 90) -> dict[str, Any]:
         """The description of a run's execution, once it is over."""
@@ -288,8 +292,7 @@ class Lab:
 
     def arn_in(self, deployed: Deployment, run_id: str) -> str:
         """The ARN of an execution of another stack."""
-        prefix = deployed.outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
-        return f"{prefix}:{run_id}"
+        return self._execution_arn(deployed.outputs, run_id)
 
     def ended_in(self, deployed: Deployment, run_id: str, seconds: float = 120) -> dict[str, Any]:
         """The description of an execution of another stack, once it is over."""
@@ -335,12 +338,15 @@ class Lab:
             item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])
         }
 
-    def document(self, run_id: str, name: str) -> Any:
-        """A JSON object of a run."""
-        response = self.aws("s3").get_object(
-            Bucket=self.outputs["BucketName"], Key=f"runs/{run_id}/{name}"
-        )
-        return json.loads(response["Body"].read())
+    def read(self, key: str, outputs: Mapping[str, str] | None = None) -> bytes:
+        """An object of a stack's bucket; `outputs` are those of another than the shared stack."""
+        bucket = (outputs or self.outputs)["BucketName"]
+        content: bytes = self.aws("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        return content
+
+    def document(self, run_id: str, name: str, outputs: Mapping[str, str] | None = None) -> Any:
+        """A JSON object of a run; see `read`."""
+        return json.loads(self.read(f"runs/{run_id}/{name}", outputs))
 
     def rackrate(
         self, plan: Mapping[str, Any] | Path, run_id: str, seconds: float = 120

@@ -88,11 +88,6 @@ def opened(url: str) -> bytes:
         return bytes(response.read())
 
 
-def stored(lab: Lab, key: str) -> bytes:
-    response = lab.aws("s3").get_object(Bucket=lab.outputs["BucketName"], Key=key)
-    return bytes(response["Body"].read())
-
-
 def test_runs_on_the_same_nodes_take_turns(lab: Lab, runs: dict[str, Any]) -> None:
     spans = []
     for run_id in OTHERS:
@@ -127,7 +122,7 @@ def test_the_link_to_the_page_opens_without_credentials_and_only_with_its_signat
         (runs[RUN]["report"], f"runs/{RUN}/report.html"),
         (compared["report"], f"comparisons/{COMPARISON}/report.html"),
     ):
-        assert opened(link) == stored(lab, key)
+        assert opened(link) == lab.read(key)
         with pytest.raises(urllib.error.HTTPError) as refused:
             opened(link.partition("?")[0])
         assert refused.value.code == 403
@@ -157,7 +152,7 @@ def test_a_comparison_says_what_differed_and_then_what_it_did(lab: Lab, compared
     )
     assert "scaled by 0.1" in compared["conclusion"]
     assert len(compared["verdicts"]) == 4, "two tests, two arms"
-    document = json.loads(stored(lab, compared["comparison_key"]))
+    document = json.loads(lab.read(compared["comparison_key"]))
     assert document["schema"] == "rackrate.comparison.v1"
     assert document["comparison"]["baseline"] == ALONE
     assert document["comparison"]["with_runs"] == [OTHER]

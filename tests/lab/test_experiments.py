@@ -108,11 +108,9 @@ def check_networks(lab: Lab, plan: Mapping[str, Any], trials: list[dict[str, Any
         node.metadata.name: next(a.address for a in node.status.addresses if a.type == "InternalIP")
         for node in lab.core.list_node().items
     }
-    bucket = lab.outputs["BucketName"]
     for trial in trials:
         arm = arms_of(plan)[trial["arm"]]
-        response = lab.aws("s3").get_object(Bucket=bucket, Key=trial["raw_key"])
-        printed = response["Body"].read().decode()
+        printed = lab.read(trial["raw_key"]).decode()
         assert trial["via"] == arm["via"]
         if trial["tool"] in TOLD:
             assert (SERVICE.search(printed) is not None) == (arm["via"] == "service"), printed[

@@ -197,10 +197,8 @@ def test_a_node_whose_instance_ends_is_replaced_and_the_page_names_both_nodes(la
     assert replaced["lost"] == lost and new in lab.nodes(placement_group=True)
     assert replaced["node"]["ec2_placement"]["strategy"] == "cluster"
     assert any(lost in each and new in each for each in results["warnings"])
-    page = lab.aws("s3").get_object(
-        Bucket=lab.outputs["BucketName"], Key="runs/replaced/report.html"
-    )["Body"]
-    assert f"{new}, in place of {lost}" in page.read().decode()
+    page = lab.read("runs/replaced/report.html").decode()
+    assert f"{new}, in place of {lost}" in page
     assert lab.left_in_cluster("replaced") == []
 
 

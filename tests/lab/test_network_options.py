@@ -157,11 +157,7 @@ class TestPrivateNat:
 
 def plan_of(lab: Lab, stack: Deployment, run_id: str | None = None) -> Any:
     """plan.json of a run, by default of that which the stack began when it was created."""
-    response = lab.aws("s3").get_object(
-        Bucket=stack.outputs["BucketName"],
-        Key=f"runs/{run_id or stack.outputs['RunOnCreateId']}/plan.json",
-    )
-    return json.loads(response["Body"].read())
+    return lab.document(run_id or stack.outputs["RunOnCreateId"], "plan.json", stack.outputs)
 
 
 # -- no way to the Internet

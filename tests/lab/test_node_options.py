@@ -68,10 +68,7 @@ class TestPartition:
         }
         lab.start_in(stack, "two-zones", plan)
         assert lab.ended_in(stack, "two-zones")["status"] == "SUCCEEDED"
-        response = lab.aws("s3").get_object(
-            Bucket=stack.outputs["BucketName"], Key="runs/two-zones/results.json"
-        )
-        results = json.loads(response["Body"].read())
+        results = lab.document("two-zones", "results.json", stack.outputs)
         treatment, far = sorted(results["verdicts"], key=lambda v: v["arm"], reverse=True)
         assert (far["pairs"], far["partitions"]) == ({"arm": 2, "baseline": 1}, None)
         # A busy machine makes every way longer, and none shorter.

@@ -35,11 +35,7 @@ def updated(lab: Lab) -> Iterator[SharedStack]:
 
 def kept(lab: Lab, run_id: str) -> dict[str, Any]:
     """All that there is of a run: its items and the content of its objects."""
-    s3, bucket = lab.aws("s3"), lab.outputs["BucketName"]
-    content = {
-        name: s3.get_object(Bucket=bucket, Key=f"runs/{run_id}/{name}")["Body"].read()
-        for name in lab.objects(run_id)
-    }
+    content = {name: lab.read(f"runs/{run_id}/{name}") for name in lab.objects(run_id)}
     items = [item for kind in ("run", "trial#", "verdict#") for item in lab.items(run_id, kind)]
     return {"items": items, "objects": content}
 

@@ -107,12 +107,7 @@ def test_the_link_to_a_report_needs_no_credentials(lab: Lab, runs: tuple[str, st
     with urllib.request.urlopen(address) as response:
         assert response.headers.get_content_type() == "text/html"
         page = response.read()
-    assert (
-        page
-        == lab.aws("s3")
-        .get_object(Bucket=lab.outputs["BucketName"], Key=f"runs/{runs[1]}/report.html")["Body"]
-        .read()
-    )
+    assert page == lab.read(f"runs/{runs[1]}/report.html")
 
 
 def test_a_report_brings_every_raw_output_that_was_kept(

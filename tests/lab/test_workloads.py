@@ -45,18 +45,13 @@ def deployed(toggles: Toggles) -> Iterator[Deployment]:
 def results(lab: Lab, deployed: Deployment, run_id: str) -> dict[str, Any]:
     """The results of a run, once it is over."""
     lab.ended_in(deployed, run_id, seconds=DEADLINE_SECONDS)
-    response = lab.aws("s3").get_object(
-        Bucket=deployed.outputs["BucketName"], Key=f"runs/{run_id}/results.json"
-    )
-    return dict(json.loads(response["Body"].read()))
+    return dict(lab.document(run_id, "results.json", deployed.outputs))
 
 
 def trials(lab: Lab, deployed: Deployment, run_id: str) -> list[dict[str, str]]:
     """The rows of a run's table of trials, without the warm-up."""
-    response = lab.aws("s3").get_object(
-        Bucket=deployed.outputs["BucketName"], Key=f"runs/{run_id}/trials.csv"
-    )
-    rows = csv.DictReader(io.StringIO(response["Body"].read().decode()))
+    table = lab.read(f"runs/{run_id}/trials.csv", deployed.outputs).decode()
+    rows = csv.DictReader(io.StringIO(table))
     return [row for row in rows if row["warm_up"] == "false"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,12 +89,8 @@ def nodes(lab: Lab) -> list[kubernetes.V1Node]:
 
 def run_of(lab: Lab, deployed: Deployment) -> dict[str, Any]:
     """The run that was made while the stack was created, as its results tell."""
-    response = lab.aws("s3").get_object(
-        Bucket=deployed.outputs["BucketName"],
-        Key=f"runs/{deployed.outputs['RunOnCreateId']}/results.json",
-    )
-    results: dict[str, Any] = json.loads(response["Body"].read())
-    return results
+    run_id = deployed.outputs["RunOnCreateId"]
+    return dict(lab.document(run_id, "results.json", deployed.outputs))
 
 
 def median(results: Mapping[str, Any], test: str, arm: str) -> float:

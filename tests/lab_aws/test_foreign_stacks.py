@@ -17,15 +17,7 @@ from rackrate_cli.deploying.deployment import Deployment
 from lab.aws.iam.identity import assume_role
 from lab.stack import REPOSITORY
 from lab.tests.aws.region import Lab, allow
-from tests.lab_aws.test_up_command import (
-    INNER,
-    Rackrate,
-    name,
-    rackrate,
-    release,
-)
-
-__all__ = ["name", "rackrate", "release"]
+from tests.lab_aws.conftest import INNER, Rackrate, buckets_of
 
 BUCKET = "Resources: {Bucket: {Type: AWS::S3::Bucket}}"
 BROKEN = "Resources: {Group: {Type: AWS::EC2::PlacementGroup, Properties: {Strategy: wrong}}}"
@@ -43,7 +35,9 @@ def _rolled_back(lab: Lab, name: str) -> str:
 
 def _undeletable(lab: Lab, name: str) -> str:
     stack_id = _created(lab, name)
-    lab.client("s3").put_object(Bucket=_bucket(lab, stack_id), Key="theirs", Body=b"theirs")
+    lab.client("s3").put_object(
+        Bucket=lab.resources(stack_id)["Bucket"], Key="theirs", Body=b"theirs"
+    )
     assert lab.delete(stack_id)["StackStatus"] == "DELETE_FAILED"
     return stack_id
 
@@ -54,13 +48,6 @@ def _under_review(lab: Lab, name: str) -> str:
             StackName=name, ChangeSetName="theirs", ChangeSetType="CREATE", TemplateBody=BUCKET
         )["StackId"]
     )
-
-
-def _bucket(lab: Lab, stack_id: str) -> str:
-    (resource,) = lab.client("cloudformation").list_stack_resources(StackName=stack_id)[
-        "StackResourceSummaries"
-    ]
-    return str(resource["PhysicalResourceId"])
 
 
 def _events(lab: Lab, stack_id: str) -> int:
@@ -85,7 +72,7 @@ def test_a_stack_of_others_is_neither_updated_nor_deleted(
     make: Callable[[Lab, str], str],
 ) -> None:
     stack_id = make(lab, name)
-    buckets, events = _buckets(lab), _events(lab, stack_id)
+    buckets, events = buckets_of(lab), _events(lab, stack_id)
     for command in (
         ("up", "--stack", name, "--release", release, "--yes"),
         ("down", "--stack", name, "--yes", "--remove-leftovers"),
@@ -93,11 +80,7 @@ def test_a_stack_of_others_is_neither_updated_nor_deleted(
         done = rackrate(*command)
         assert (done.exit_code, "--stack" in done.stderr) == (2, True), done.output
     assert _events(lab, stack_id) == events
-    assert _buckets(lab) == buckets, "nothing is uploaded for it"
-
-
-def _buckets(lab: Lab) -> set[str]:
-    return {bucket["Name"] for bucket in lab.client("s3").list_buckets()["Buckets"]}
+    assert buckets_of(lab) == buckets, "nothing is uploaded for it"
 
 
 @pytest.fixture
@@ -124,24 +107,16 @@ def _groups(lab: Lab, name: str) -> set[str]:
 def test_a_stack_inside_a_stack_is_not_deleted_alone(
     lab: Lab, own: str, release: Path, rackrate: Rackrate
 ) -> None:
-    inner = _inner(lab, own)
+    inner = lab.resources(own)["Inner"].split("/")[1]
     for command in (("up", "--release", release, "--yes"), ("down", "--yes")):
         assert rackrate(*command, "--stack", inner).exit_code == 2
     assert _groups(lab, own)
 
 
-def _inner(lab: Lab, name: str) -> str:
-    (resource,) = lab.client("cloudformation").list_stack_resources(StackName=name)[
-        "StackResourceSummaries"
-    ]
-    return str(resource["PhysicalResourceId"]).split("/")[1]
-
-
 def test_a_stack_from_before_the_mark_is_known_by_a_nested_stack_also_when_it_failed(
     lab: Lab, name: str, rackrate: Rackrate
 ) -> None:
-    bucket = lab.bucket()
-    lab.client("s3").put_object(Bucket=bucket, Key="leaf", Body=INNER.encode())
+    bucket = lab.stored("leaf", INNER)
     stack = lab.stack(
         f"""
         Resources:
@@ -276,17 +251,8 @@ def test_up_says_what_it_cannot_see_when_nested_stacks_have_no_change_set(
 def test_a_stack_that_somebody_updates_meanwhile_is_not_updated_over_it(
     lab: Lab, own: str, release: Path, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cloudformation = lab.client("cloudformation")
-
     def confirm(question: str, **_: object) -> bool:
-        cloudformation.update_stack(
-            StackName=own,
-            UsePreviousTemplate=True,
-            Parameters=[{"ParameterKey": "NodeCount", "ParameterValue": "7"}],
-            Capabilities=["CAPABILITY_AUTO_EXPAND"],
-        )
-        lab.settled(own)
-        return True
+        return lab.update(own, parameters={"NodeCount": "7"}) == "UPDATE_COMPLETE"
 
     _answer(monkeypatch, confirm)
     before = _groups(lab, own)

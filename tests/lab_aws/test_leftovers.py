@@ -13,14 +13,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from rackrate_cli.main import app
-from typer.testing import CliRunner, Result
 
 from lab.tests.aws.cluster_templates import CLUSTER, NETWORK
 from lab.tests.aws.region import Lab
+from tests.lab_aws.conftest import Rackrate
 from tests.waiting import HUNG_SECONDS
-
-type Rackrate = Callable[..., Result]
 
 INSTANCE = "i-0123456789abcdef0"
 
@@ -100,14 +97,8 @@ class Network:
 def network(lab: Lab) -> Iterator[Network]:
     name = f"down-{uuid4().hex[:8]}"
     template = f"Metadata: {{rackrate.dev/template: stack}}\nResources:{NETWORK}{CLUSTER}"
-    stack = lab.stack(template, StackName=name)
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    resources = lab.client("cloudformation").list_stack_resources(StackName=name)
-    ids = {
-        each["LogicalResourceId"]: each["PhysicalResourceId"]
-        for each in resources["StackResourceSummaries"]
-    }
-    network = Network(lab, name, stack["StackId"], ids)
+    stack = lab.created(template, StackName=name)
+    network = Network(lab, name, stack["StackId"], lab.resources(name))
     yield network
     if network.status != "DELETE_COMPLETE":
         for operation, request in network.created:
@@ -117,27 +108,11 @@ def network(lab: Lab) -> Iterator[Network]:
 
 
 @pytest.fixture
-def user(lab: Lab) -> dict[str, str]:
-    """The environment of a user of the Region."""
-    return {
-        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-        "AWS_ENDPOINT_URL": lab.region.endpoint_url,
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": lab.region.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": lab.region.secret_access_key,
-    }
+def down(network: Network, rackrate: Rackrate) -> Rackrate:
+    return lambda *options: rackrate("down", "--stack", network.name, *options)
 
 
-@pytest.fixture
-def down(network: Network, user: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Rackrate:
-    for variable in [each for each in os.environ if each.startswith("AWS_")]:
-        monkeypatch.delenv(variable)
-    for variable, value in user.items():
-        monkeypatch.setenv(variable, value)
-    return lambda *options: CliRunner().invoke(app, ["down", "--stack", network.name, *options])
-
-
-def test_leftovers_are_named_with_why_they_are_there_and_stay_without_the_option(
+def test_leftovers_are_named_with_why_they_are_there_and_go_only_with_the_option(
     network: Network, down: Rackrate
 ) -> None:
     endpoint, group = network.guard_duty()
@@ -160,20 +135,12 @@ def test_leftovers_are_named_with_why_they_are_there_and_stay_without_the_option
         group: ("security group", False),
         interface: ("network interface", False),
     }
-    assert {endpoint, group, interface} <= network.there()
-    assert down("--yes", "--remove-leftovers").exit_code == 0
-
-
-def test_the_option_removes_them_and_deletes_the_stack_again(
-    network: Network, down: Rackrate
-) -> None:
-    ids = {*network.guard_duty(), network.interface()}
+    assert named.keys() <= network.there()
     done = down("--yes", "--remove-leftovers", "--json")
     assert done.exit_code == 0, done.stderr
     assert network.status == "DELETE_COMPLETE"
     leftovers = json.loads(done.stdout)["leftovers"]
-    assert {each["id"] for each in leftovers} == ids
-    assert all(each["removed"] for each in leftovers)
+    assert {each["id"]: each["removed"] for each in leftovers} == dict.fromkeys(named, True)
 
 
 @pytest.mark.parametrize(
@@ -240,13 +207,13 @@ def test_a_vpc_that_is_not_the_stacks_is_not_looked_at(network: Network, down: R
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
 def test_at_a_terminal_it_asks_before_it_removes_anything(
-    network: Network, user: dict[str, str], answer: str, code: int
+    network: Network, answer: str, code: int
 ) -> None:
     left = network.interface()
     terminal, side = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "rackrate_cli", "down", "--stack", network.name],
-        env=user,
+        env=network.lab.environment(),
         stdin=side,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,10 +13,7 @@ import pytest
 
 from lab.faults import inject_into
 from lab.tests.aws.region import Lab, eventually
-from tests.lab_aws.test_up_command import name, release
 from tests.waiting import HUNG_SECONDS
-
-__all__ = ["name", "release"]
 
 #: How many calls an outage of some seconds strikes: more than botocore tries by itself.
 OUTAGE = 5
@@ -28,13 +24,6 @@ type Answered = Callable[..., tuple[int, Any]]
 @pytest.fixture
 def in_outage(lab: Lab) -> Answered:
     """Runs the command while so many calls fail. Returns its exit code and what it printed."""
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-        "AWS_ENDPOINT_URL": lab.region.endpoint_url,
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": lab.region.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": lab.region.secret_access_key,
-    }
 
     def run(fault: str, on: str, strikes: int, *arguments: str | Path) -> tuple[int, Any]:
         command = [sys.executable, "-m", "rackrate_cli", *map(str, arguments), "--json"]
@@ -43,7 +32,11 @@ def in_outage(lab: Lab) -> Answered:
             lab.region.endpoint_url, fault, on=on, callers="user", **options
         ) as active:
             process = subprocess.Popen(
-                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                command,
+                env=lab.environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
             )
             eventually(
                 lambda: process.poll() is not None or active.hits >= strikes, lambda over: over

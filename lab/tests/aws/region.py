@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import ipaddress
 import json
+import os
 import textwrap
 import threading
 import time
@@ -25,7 +26,8 @@ from lab.aws.iam.identity import assume_role
 from lab.aws.server import Region
 from tests.waiting import HUNG_SECONDS
 
-NO_FILES: Mapping[str, str] = {}
+NOTHING: Mapping[str, str] = {}
+CAPABILITIES = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 
 
 def group_of_another_account(name: str = "") -> PlacementGroup:
@@ -154,6 +156,17 @@ class Lab:
             )
         return self._clients[service]
 
+    def environment(self) -> dict[str, str]:
+        """The environment of a child process whose user has the Region instead of AWS."""
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+        return {
+            **inherited,
+            "AWS_ENDPOINT_URL": self.region.endpoint_url,
+            "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": self.region.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": self.region.secret_access_key,
+        }
+
     def role(
         self,
         service: str = "lambda.amazonaws.com",
@@ -199,7 +212,7 @@ class Lab:
             config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
         )
 
-    def function(self, code: str, files: Mapping[str, str] = NO_FILES, **settings: Any) -> str:
+    def function(self, code: str, files: Mapping[str, str] = NOTHING, **settings: Any) -> str:
         """Create a function with index.py from `code` and more files. Returns its name."""
         name = f"fn-{uuid.uuid4().hex[:12]}"
         settings = {"Timeout": 10, "MemorySize": 256, **settings}
@@ -218,11 +231,35 @@ class Lab:
         self.client("s3").create_bucket(Bucket=name)
         return name
 
-    def state_machine(self, definition: dict[str, Any]) -> str:
+    def log(self, function: str) -> str:
+        """What a function's processes have printed, with Lambda's own lines; empty at first."""
+        path = self.state_directory / "lambda" / "logs" / f"{function}.log"
+        return path.read_text() if path.exists() else ""
+
+    def rule(self, function: str, **settings: Any) -> None:
+        """Create a rule of EventBridge, called as the function, that may invoke it."""
+        events = self.client("events")
+        rule = events.put_rule(Name=function, **settings)["RuleArn"]
+        events.put_targets(Rule=function, Targets=[{"Id": "a", "Arn": function_arn(function)}])
+        self.client("lambda").add_permission(
+            FunctionName=function,
+            StatementId="events",
+            Action="lambda:InvokeFunction",
+            Principal="events.amazonaws.com",
+            SourceArn=rule,
+        )
+
+    def stored(self, key: str, body: str | bytes) -> str:
+        """Store an object in a bucket of its own. Returns the bucket's name."""
+        name = self.bucket()
+        self.client("s3").put_object(Bucket=name, Key=key, Body=body)
+        return name
+
+    def state_machine(self, definition: dict[str, Any], role: str | None = None) -> str:
         response = self.client("stepfunctions").create_state_machine(
             name=f"machine-{uuid.uuid4().hex[:12]}",
             definition=json.dumps(definition),
-            roleArn=self.role("states.amazonaws.com"),
+            roleArn=role or self.role("states.amazonaws.com"),
         )
         return str(response["stateMachineArn"])
 
@@ -239,17 +276,45 @@ class Lab:
             lambda execution: execution["status"] != "RUNNING",
         )
 
-    def stack(self, template: str, wait_for: str | None = None, **request: Any) -> dict[str, Any]:
+    def stack(
+        self, template: str, parameters: Mapping[str, str] = NOTHING, **request: Any
+    ) -> dict[str, Any]:
         """Create a stack and wait until its status is final."""
-        cloudformation = self.client("cloudformation")
         name = request.pop("StackName", f"s-{uuid.uuid4().hex[:8]}")
-        stack_id = cloudformation.create_stack(
+        stack_id = self.client("cloudformation").create_stack(
             StackName=name,
             TemplateBody=textwrap.dedent(template),
-            Capabilities=["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
+            Parameters=parameter_list(parameters),
+            Capabilities=CAPABILITIES,
             **request,
         )["StackId"]
         return self.settled(stack_id)
+
+    def created(
+        self, template: str, parameters: Mapping[str, str] = NOTHING, **request: Any
+    ) -> dict[str, str]:
+        """Create a stack, which must succeed. Returns its outputs, StackId and StackName."""
+        stack = self.stack(template, parameters, **request)
+        assert stack["StackStatus"] == "CREATE_COMPLETE", self.reasons(stack["StackId"])
+        outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+        return {**outputs, "StackId": stack["StackId"], "StackName": stack["StackName"]}
+
+    def update(
+        self, stack_id: str, template: str | None = None, parameters: Mapping[str, str] = NOTHING
+    ) -> str:
+        """Update a stack, without a template by its own. Returns the status when it is final."""
+        body = (
+            {"UsePreviousTemplate": True}
+            if template is None
+            else {"TemplateBody": textwrap.dedent(template)}
+        )
+        self.client("cloudformation").update_stack(
+            StackName=stack_id,
+            Parameters=parameter_list(parameters),
+            Capabilities=CAPABILITIES,
+            **body,
+        )
+        return str(self.settled(stack_id)["StackStatus"])
 
     def settled(self, stack_id: str) -> dict[str, Any]:
         return eventually(
@@ -264,6 +329,14 @@ class Lab:
             lambda stack: stack["StackStatus"] in ("DELETE_COMPLETE", "DELETE_FAILED"),
         )
 
+    def resources(self, stack_id: str) -> dict[str, str]:
+        """The physical ids of a stack's resources, by their logical ids."""
+        listing = self.client("cloudformation").list_stack_resources(StackName=stack_id)
+        return {
+            each["LogicalResourceId"]: each["PhysicalResourceId"]
+            for each in listing["StackResourceSummaries"]
+        }
+
     def reasons(self, stack_id: str, status: str = "FAILED") -> dict[str, str]:
         """The reasons of a stack's events with this status, by logical id."""
         events = self.client("cloudformation").describe_stack_events(StackName=stack_id)
@@ -272,6 +345,28 @@ class Lab:
             for event in events["StackEvents"]
             if event["ResourceStatus"].endswith(status)
         }
+
+
+def function_arn(name: str) -> str:
+    """The ARN of a function."""
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}"
+
+
+def parameter_list(parameters: Mapping[str, str]) -> list[dict[str, str]]:
+    """Parameters in CloudFormation's form."""
+    return [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
+
+
+def task(function: str, payload: Any = None, **more: Any) -> dict[str, Any]:
+    """A state that invokes a function with a payload, by default with its own input."""
+    data = {"Payload.$": "$"} if payload is None else {"Payload": payload}
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Parameters": {"FunctionName": function, **data},
+        "OutputPath": "$.Payload",
+        **more,
+    }
 
 
 def allow(actions: str | list[str], resources: str | list[str], **more: Any) -> dict[str, Any]:

@@ -8,40 +8,25 @@ import pytest
 
 from lab.aws import event_bridge
 from lab.faults import inject_into
-from lab.tests.aws.region import Lab, eventually
+from lab.tests.aws.region import Lab, eventually, function_arn
 
 
 def test_end_of_an_execution_reaches_rules_with_a_permission(lab: Lab) -> None:
     name = lab.function(
         "import json\ndef handler(event, context): print('got', json.dumps(event))\n"
     )
-    function_arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
     machine = lab.state_machine(
         {"StartAt": "Bad", "States": {"Bad": {"Type": "Fail", "Error": "E", "Cause": "C"}}}
     )
-    events = lab.client("events")
-    rule = events.put_rule(
-        Name=name,
-        EventPattern=json.dumps(
-            {
-                "source": ["aws.states"],
-                "detail-type": ["Step Functions Execution Status Change"],
-                "detail": {"status": ["FAILED", "ABORTED"], "stateMachineArn": [machine]},
-            }
-        ),
-    )["RuleArn"]
-    events.put_targets(Rule=name, Targets=[{"Id": "a", "Arn": function_arn}])
-    lab.client("lambda").add_permission(
-        FunctionName=name,
-        StatementId="events",
-        Action="lambda:InvokeFunction",
-        Principal="events.amazonaws.com",
-        SourceArn=rule,
-    )
+    pattern = {
+        "source": ["aws.states"],
+        "detail-type": ["Step Functions Execution Status Change"],
+        "detail": {"status": ["FAILED", "ABORTED"], "stateMachineArn": [machine]},
+    }
+    lab.rule(name, EventPattern=json.dumps(pattern))
     states = lab.client("stepfunctions")
     states.start_execution(stateMachineArn=machine, name="ends-badly", input='{"a":1}')
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
-    text = eventually(lambda: log.read_text() if log.exists() else "", lambda t: "END" in t)
+    text = eventually(lambda: lab.log(name), lambda text: "END" in text)
     lines = [line for line in text.splitlines() if line.startswith("got ")]
     assert len(lines) == 1, "the start of the execution must not match"
     event = json.loads(lines[0].removeprefix("got "))
@@ -57,28 +42,14 @@ def test_schedule_invokes_its_target(lab: Lab, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(event_bridge._UNIT_SECONDS, "minute", 1)
     name = lab.function("def handler(event, context): print(event['detail-type'])\n")
     events = lab.client("events")
-    rule = events.put_rule(Name=name, ScheduleExpression="rate(1 minute)")["RuleArn"]
-    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
-    events.put_targets(Rule=name, Targets=[{"Id": "a", "Arn": arn}])
-    lab.client("lambda").add_permission(
-        FunctionName=name,
-        StatementId="events",
-        Action="lambda:InvokeFunction",
-        Principal="events.amazonaws.com",
-        SourceArn=rule,
-    )
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
-    eventually(
-        lambda: log.read_text() if log.exists() else "", lambda text: "Scheduled Event" in text
-    )
+    lab.rule(name, ScheduleExpression="rate(1 minute)")
+    eventually(lambda: lab.log(name), lambda text: "Scheduled Event" in text)
     events.remove_targets(Rule=name, Ids=["a"])
     events.delete_rule(Name=name)
 
 
 def test_one_rule_takes_every_end_of_an_execution(lab: Lab) -> None:
-
     name = lab.function("import json\ndef handler(event, context): print(json.dumps(event))\n")
-    function = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
     lab.stack(
         f"""
         Resources:
@@ -89,7 +60,7 @@ def test_one_rule_takes_every_end_of_an_execution(lab: Lab) -> None:
                 source: [aws.states]
                 detail-type: [Step Functions Execution Status Change]
                 detail: {{status: [SUCCEEDED, FAILED, ABORTED, TIMED_OUT]}}
-              Targets: [{{Id: f, Arn: "{function}"}}]
+              Targets: [{{Id: f, Arn: "{function_arn(name)}"}}]
           Permission:
             Type: AWS::Lambda::Permission
             Properties:
@@ -101,9 +72,8 @@ def test_one_rule_takes_every_end_of_an_execution(lab: Lab) -> None:
     )
     lab.execute({"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}, json.dumps({"mark": name}))
     lab.execute({"StartAt": "A", "States": {"A": {"Type": "Fail"}}}, json.dumps({"mark": name}))
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
     eventually(
-        lambda: log.read_text() if log.exists() else "",
+        lambda: lab.log(name),
         lambda text: '"status": "SUCCEEDED"' in text and '"status": "FAILED"' in text,
     )
 
@@ -113,30 +83,17 @@ def test_a_lost_event_reaches_no_target_and_the_next_one_does(lab: Lab) -> None:
     machine = lab.state_machine(
         {"StartAt": "Bad", "States": {"Bad": {"Type": "Fail", "Error": "E", "Cause": "C"}}}
     )
-    events, states = lab.client("events"), lab.client("stepfunctions")
-    pattern = {"source": ["aws.states"], "detail": {"stateMachineArn": [machine]}}
-    pattern["detail"]["status"] = ["FAILED"]
-    rule = events.put_rule(Name=name, EventPattern=json.dumps(pattern))["RuleArn"]
-    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
-    events.put_targets(Rule=name, Targets=[{"Id": "a", "Arn": arn}])
-    lab.client("lambda").add_permission(
-        FunctionName=name,
-        StatementId="events",
-        Action="lambda:InvokeFunction",
-        Principal="events.amazonaws.com",
-        SourceArn=rule,
-    )
+    detail = {"stateMachineArn": [machine], "status": ["FAILED"]}
+    lab.rule(name, EventPattern=json.dumps({"source": ["aws.states"], "detail": detail}))
+    states = lab.client("stepfunctions")
 
     def end(execution: str) -> None:
         arn = states.start_execution(stateMachineArn=machine, name=execution)["executionArn"]
-        eventually(
-            lambda: states.describe_execution(executionArn=arn)["status"], lambda s: s == "FAILED"
-        )
+        assert lab.finished(arn)["status"] == "FAILED"
 
     with inject_into(lab.region.endpoint_url, "event-lost") as lost:
         end("lost")
         eventually(lambda: lost.hits, bool)
     end("told")
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
-    text = eventually(lambda: log.read_text() if log.exists() else "", lambda t: "END" in t)
+    text = eventually(lambda: lab.log(name), lambda text: "END" in text)
     assert [line for line in text.splitlines() if line.startswith("got ")] == ["got told"]

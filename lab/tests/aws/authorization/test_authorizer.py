@@ -12,31 +12,40 @@ from botocore.exceptions import ClientError
 
 from lab.aws.authorization import authorizer
 from lab.aws.authorization.audit import RECORD_FILE, deployed_policies, read_calls, table_of
-from lab.tests.aws.region import Lab, allow, eventually
+from lab.tests.aws.region import Lab, allow, eventually, function_arn, task
 
 ACCOUNT = "123456789012"
 
 
 @pytest.fixture(scope="module")
 def table(lab: Lab) -> str:
-    name = f"table-{uuid.uuid4().hex[:8]}"
+    """A table with an index. Returns its ARN."""
+    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "other")]
+    index = {
+        "IndexName": "others",
+        "KeySchema": [{"AttributeName": "other", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    return new_table(lab, AttributeDefinitions=attributes, GlobalSecondaryIndexes=[index])
+
+
+def new_table(lab: Lab, **settings: Any) -> str:
+    """Create a table whose key is `pk`. Returns its ARN."""
     response = lab.client("dynamodb").create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "other", "AttributeType": "S"},
-        ],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "others",
-                "KeySchema": [{"AttributeName": "other", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
+        **{
+            "TableName": f"table-{uuid.uuid4().hex[:8]}",
+            "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            **settings,
+        }
     )
     return str(response["TableDescription"]["TableArn"])
+
+
+def name_of(arn: str) -> str:
+    """The name of a table or of a role."""
+    return arn.rsplit("/", 1)[-1]
 
 
 def refused(lab: Lab, role: str, service: str, operation: str, **request: Any) -> ClientError:
@@ -52,15 +61,11 @@ def code(error: ClientError) -> str:
 def test_what_no_policy_allows_is_refused_in_the_services_own_shape(lab: Lab, table: str) -> None:
     role = lab.role("lambda.amazonaws.com", allow("dynamodb:GetItem", table))
     item = {"pk": {"S": "1"}}
-    assert "Item" not in lab.as_role(role, "dynamodb").get_item(
-        TableName=table.rsplit("/", 1)[-1], Key=item
-    )
-    error = refused(
-        lab, role, "dynamodb", "put_item", TableName=table.rsplit("/", 1)[-1], Item=item
-    )
+    assert "Item" not in lab.as_role(role, "dynamodb").get_item(TableName=name_of(table), Key=item)
+    error = refused(lab, role, "dynamodb", "put_item", TableName=name_of(table), Item=item)
     assert code(error) == "AccessDeniedException"
     assert f"perform: dynamodb:PutItem on resource: {table}" in str(error)
-    assert f"assumed-role/{role.rsplit('/', 1)[-1]}" in str(error)
+    assert f"assumed-role/{name_of(role)}" in str(error)
     assert code(refused(lab, role, "ec2", "describe_instances")) == "UnauthorizedOperation"
     assert code(refused(lab, role, "lambda", "invoke", FunctionName="f")) == "AccessDeniedException"
     assert code(refused(lab, role, "eks", "describe_cluster", name="c")) == "AccessDeniedException"
@@ -73,7 +78,7 @@ def test_what_no_policy_allows_is_refused_in_the_services_own_shape(lab: Lab, ta
 
 def test_an_index_is_a_resource_of_its_own(lab: Lab, table: str) -> None:
     query = {
-        "TableName": table.rsplit("/", 1)[-1],
+        "TableName": name_of(table),
         "IndexName": "others",
         "KeyConditionExpression": "other = :o",
         "ExpressionAttributeValues": {":o": {"S": "1"}},
@@ -86,7 +91,7 @@ def test_an_index_is_a_resource_of_its_own(lab: Lab, table: str) -> None:
 
 def test_a_change_of_policy_counts_at_once_and_a_denial_wins(lab: Lab, table: str) -> None:
     role = lab.role("lambda.amazonaws.com", allow("dynamodb:*", "*"))
-    client, name = lab.as_role(role, "dynamodb"), table.rsplit("/", 1)[-1]
+    client, name = lab.as_role(role, "dynamodb"), name_of(table)
     client.describe_table(TableName=name)
     deny = {"Effect": "Deny", "Action": "dynamodb:Describe*", "Resource": table}
     lab.permit(role, allow("dynamodb:*", "*"), deny)
@@ -102,9 +107,9 @@ def test_a_permissions_boundary_limits_what_policies_allow(lab: Lab, table: str)
         ),
     )["Policy"]["Arn"]
     role = lab.role("lambda.amazonaws.com", allow("dynamodb:*", "*"), boundary=boundary)
-    shown = lab.client("iam").get_role(RoleName=role.rsplit("/", 1)[-1])["Role"]
+    shown = lab.client("iam").get_role(RoleName=name_of(role))["Role"]
     assert shown["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary
-    name = table.rsplit("/", 1)[-1]
+    name = name_of(table)
     lab.as_role(role, "dynamodb").get_item(TableName=name, Key={"pk": {"S": "1"}})
     error = refused(lab, role, "dynamodb", "describe_table", TableName=name)
     assert "no permissions boundary allows" in str(error)
@@ -158,19 +163,10 @@ def test_deleting_many_objects_needs_permission_for_each(lab: Lab) -> None:
 def test_a_customers_key_needs_permission_of_its_own(lab: Lab) -> None:
     key = lab.client("kms").create_key()["KeyMetadata"]["Arn"]
     bucket = lab.bucket()
+    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    rule = {"ApplyServerSideEncryptionByDefault": default, "BucketKeyEnabled": True}
     lab.client("s3").put_bucket_encryption(
-        Bucket=bucket,
-        ServerSideEncryptionConfiguration={
-            "Rules": [
-                {
-                    "ApplyServerSideEncryptionByDefault": {
-                        "SSEAlgorithm": "aws:kms",
-                        "KMSMasterKeyID": key,
-                    },
-                    "BucketKeyEnabled": True,
-                }
-            ]
-        },
+        Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]}
     )
     role = lab.role("lambda.amazonaws.com", allow("s3:*", "*"))
     request = {"Bucket": bucket, "Key": "k"}
@@ -182,37 +178,19 @@ def test_a_customers_key_needs_permission_of_its_own(lab: Lab) -> None:
     assert "kms:Decrypt" in str(refused(lab, role, "s3", "get_object", **request))
     lab.permit(role, allow("s3:*", "*"), allow("kms:Decrypt", key))
     assert lab.as_role(role, "s3").get_object(**request)["Body"].read() == b"x"
+    of_logs = allow("kms:*", "*", Principal={"Service": "logs.us-east-1.amazonaws.com"})
     lab.client("kms").put_key_policy(
         KeyId=key,
         PolicyName="default",
-        Policy=json.dumps(
-            {
-                "Version": "2012-10-17",
-                "Statement": [
-                    {
-                        "Effect": "Allow",
-                        "Principal": {"Service": "logs.us-east-1.amazonaws.com"},
-                        "Action": "kms:*",
-                        "Resource": "*",
-                    }
-                ],
-            }
-        ),
+        Policy=json.dumps({"Version": "2012-10-17", "Statement": [of_logs]}),
     )
     assert "no key policy allows" in str(refused(lab, role, "s3", "get_object", **request))
 
 
 def encrypted_table(lab: Lab, **encryption: str) -> str:
     """Create a table encrypted by KMS. Returns its name."""
-    name = f"table-{uuid.uuid4().hex[:8]}"
-    lab.client("dynamodb").create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        SSESpecification={"Enabled": True, "SSEType": "KMS", **encryption},
-    )
-    return name
+    settings = {"Enabled": True, "SSEType": "KMS", **encryption}
+    return name_of(new_table(lab, SSESpecification=settings))
 
 
 def test_a_table_under_awss_own_key_needs_no_permission_for_the_key(lab: Lab) -> None:
@@ -238,7 +216,7 @@ def test_a_function_without_permission_for_its_log_runs_without_one(lab: Lab) ->
     lab.client("lambda").invoke(FunctionName=name)
     groups = lab.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{name}")
     assert groups["logGroups"] == []
-    assert "said" in (lab.state_directory / "lambda" / "logs" / f"{name}.log").read_text()
+    assert "said" in lab.log(name)
 
 
 def test_ec2_knows_the_policies_of_a_new_role_only_after_a_moment(lab: Lab) -> None:
@@ -286,30 +264,15 @@ def test_a_function_gets_into_a_vpc_only_with_a_role_that_may(
 
 def test_a_state_machines_own_role_calls_its_tasks(lab: Lab) -> None:
     name = lab.function("def handler(event, context): return 1\n")
-    definition = {
-        "StartAt": "Work",
-        "States": {
-            "Work": {
-                "Type": "Task",
-                "Resource": "arn:aws:states:::lambda:invoke",
-                "Parameters": {"FunctionName": name},
-                "OutputPath": "$.Payload",
-                "End": True,
-            }
-        },
-    }
+    definition = {"StartAt": "Work", "States": {"Work": task(name, End=True)}}
     role = lab.role("states.amazonaws.com", allow("s3:GetObject", "*"))
     states = lab.client("stepfunctions")
-    machine = states.create_state_machine(
-        name=f"machine-{uuid.uuid4().hex[:8]}", definition=json.dumps(definition), roleArn=role
-    )["stateMachineArn"]
+    machine = lab.state_machine(definition, role)
     run = states.start_execution(stateMachineArn=machine)["executionArn"]
     execution = lab.finished(run)
     assert execution["status"] == "FAILED"
     assert "lambda:InvokeFunction" in execution["cause"]
-    lab.permit(
-        role, allow("lambda:InvokeFunction", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:{name}")
-    )
+    lab.permit(role, allow("lambda:InvokeFunction", function_arn(name)))
     run = states.start_execution(stateMachineArn=machine)["executionArn"]
     assert lab.finished(run)["output"] == "1"
 
@@ -331,9 +294,7 @@ def test_a_distributed_map_needs_permission_to_start_its_children(lab: Lab) -> N
     }
     role = lab.role("states.amazonaws.com", allow("s3:GetObject", "*"))
     states = lab.client("stepfunctions")
-    machine = states.create_state_machine(
-        name=f"machine-{uuid.uuid4().hex[:8]}", definition=json.dumps(definition), roleArn=role
-    )["stateMachineArn"]
+    machine = lab.state_machine(definition, role)
     run = states.start_execution(stateMachineArn=machine, input="[1]")["executionArn"]
     execution = lab.finished(run)
     assert execution["status"] == "FAILED"
@@ -364,7 +325,7 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
         """
     )
     role = stack["Outputs"][0]["OutputValue"]
-    name = table.rsplit("/", 1)[-1]
+    name = name_of(table)
     client = lab.as_role(role, "dynamodb")
     for _ in range(3):
         client.get_item(TableName=name, Key={"pk": {"S": "1"}})
@@ -373,7 +334,7 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
         lambda: [
             (call.logical_id, call.action, call.resource, call.allowed)
             for call in read_calls(lab.state_directory / RECORD_FILE)
-            if call.role == role.rsplit("/", 1)[-1]
+            if call.role == name_of(role)
         ],
         lambda rows: len(rows) >= 2,
     )
@@ -396,7 +357,7 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
     ]
     # A function may outlive its role's policies while its stack is deleted: it is refused, and that
     # is no finding.
-    own = role.rsplit("/", 1)[-1]
+    own = name_of(role)
     lab.client("iam").delete_role_policy(RoleName=own, PolicyName="read")
     refused(lab, role, "dynamodb", "describe_table", TableName=name)
     recorded = [call for call in read_calls(lab.state_directory / RECORD_FILE) if call.role == own]

@@ -196,7 +196,7 @@ def test_logs_have_start_output_end_and_report(lab: Lab, files: dict[str, str]) 
     kinds = [message.split()[0] for message in messages]
     assert kinds == ["START", "said", "END", "REPORT"]
     assert "Memory Size: 256 MB" in messages[-1]
-    assert "said 7" in (lab.state_directory / "lambda" / "logs" / f"{name}.log").read_text()
+    assert "said 7" in lab.log(name)
 
 
 def test_failed_event_is_retried(lab: Lab) -> None:
@@ -213,8 +213,7 @@ def test_failed_event_is_retried(lab: Lab) -> None:
     )
     response = lab.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=b"{}")
     assert response["StatusCode"] == 202
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
-    eventually(lambda: log.read_text() if log.exists() else "", lambda text: "attempt 2" in text)
+    eventually(lambda: lab.log(name), lambda text: "attempt 2" in text)
 
 
 def test_function_logs_where_its_configuration_says(lab: Lab) -> None:
@@ -258,8 +257,7 @@ def test_the_last_lines_of_a_deleted_function_ask_for_no_permission(lab: Lab) ->
     lab.client("lambda").delete_function(FunctionName=name)
     lab.client("iam").delete_role_policy(RoleName=role.rsplit("/", 1)[-1], PolicyName="test")
     go.touch()
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
-    eventually(lambda: log.read_text() if log.exists() else "", lambda text: "REPORT" in text)
+    eventually(lambda: lab.log(name), lambda text: "REPORT" in text)
     calls = (lab.state_directory / "calls.jsonl").read_text().splitlines()
     of_role = [call for call in map(json.loads, calls) if call["role"] == role.rsplit("/", 1)[-1]]
     assert [call for call in of_role if not call["allowed"]] == []

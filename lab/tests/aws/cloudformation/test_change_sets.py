@@ -52,13 +52,10 @@ class Family:
     """A stack of two nested stacks, the second of which gets an output of the first."""
 
     def __init__(self, lab: Lab) -> None:
-        self.lab, self.bucket = lab, lab.bucket()
-        lab.client("s3").put_object(Bucket=self.bucket, Key="leaf.yaml", Body=LEAF.encode())
+        self.lab, self.bucket = lab, lab.stored("leaf.yaml", LEAF)
         self.leaf = f"{lab.region.endpoint_url}/{self.bucket}/leaf.yaml"
         self.cloudformation = lab.client("cloudformation")
-        stack = lab.stack(self.body())
-        assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-        self.id = str(stack["StackId"])
+        self.id = lab.created(self.body())["StackId"]
 
     def body(self, one: str = "cluster", other: str = "!GetAtt One.Outputs.Name") -> str:
         text = ROOT.replace("LEAF", self.leaf).replace("ONE", one).replace("OTHER", other)

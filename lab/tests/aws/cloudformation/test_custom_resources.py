@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from lab.tests.aws.region import Lab, eventually
+from lab.tests.aws.region import Lab, eventually, function_arn
 
 LATER = """
 import json, urllib.request
@@ -30,9 +30,8 @@ def handler(event, context):
 
 @pytest.mark.parametrize("status", ["SUCCESS", "FAILED"])
 def test_a_custom_resource_may_be_answered_by_another_invocation(lab: Lab, status: str) -> None:
-
     name = lab.function(LATER)
-    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
+    arn = function_arn(name)
     cloudformation = lab.client("cloudformation")
     stack_id = cloudformation.create_stack(
         StackName=f"later-{status.lower()}",
@@ -44,11 +43,7 @@ def test_a_custom_resource_may_be_answered_by_another_invocation(lab: Lab, statu
             """
         ),
     )["StackId"]
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
-    text = eventually(
-        lambda: log.read_text() if log.exists() else "",
-        lambda lines: "REPORT" in lines and "ASKED" in lines,
-    )
+    text = eventually(lambda: lab.log(name), lambda lines: "REPORT" in lines and "ASKED" in lines)
     stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
     assert stack["StackStatus"] == "CREATE_IN_PROGRESS", "the function's end is no answer"
     line = next(line for line in text.splitlines() if line.startswith("ASKED "))
@@ -65,8 +60,7 @@ def test_a_custom_resource_may_be_answered_by_another_invocation(lab: Lab, statu
 
 
 def test_a_custom_resource_that_nobody_answers_fails_after_its_timeout(lab: Lab) -> None:
-    name = lab.function(LATER)
-    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
+    arn = function_arn(lab.function(LATER))
     template = """
         Resources:
           Run:

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 from botocore.exceptions import ClientError
 
-from lab.tests.aws.region import Lab, archive, eventually
+from lab.tests.aws.region import Lab, archive, eventually, function_arn, parameter_list
 
 SERVERLESS = """
 Transform: AWS::Serverless-2016-10-31
@@ -102,9 +102,8 @@ States:
 @pytest.fixture(scope="module")
 def bucket(lab: Lab) -> str:
     """A bucket with the files that `sam package` uploads."""
-    name = lab.bucket()
+    name = lab.stored("code.zip", archive(CODE))
     put = lab.client("s3").put_object
-    put(Bucket=name, Key="code.zip", Body=archive(CODE))
     put(Bucket=name, Key="machine.asl.yaml", Body=MACHINE.encode())
     put(Bucket=name, Key="leaf.yaml", Body=SERVERLESS.encode())
     return name
@@ -127,28 +126,22 @@ def nested(lab: Lab, bucket: str, fail: str) -> str:
 
 
 def function_log(lab: Lab, stack_id: str) -> str:
-    name = resources_of(lab, leaf_of(lab, stack_id))["Work"]
-    return (lab.state_directory / "lambda" / "logs" / f"{name}.log").read_text()
+    return lab.log(lab.resources(leaf_of(lab, stack_id))["Work"])
 
 
 def leaf_of(lab: Lab, stack_id: str) -> str:
-    return next(iter(resources_of(lab, stack_id).values()))
+    return lab.resources(stack_id)["Leaf"]
 
 
-def resources_of(lab: Lab, stack_id: str) -> dict[str, str]:
-    """The physical ids of a stack's resources, by their logical ids."""
-    listing = lab.client("cloudformation").list_stack_resources(StackName=stack_id)
-    return {
-        each["LogicalResourceId"]: each["PhysicalResourceId"]
-        for each in listing["StackResourceSummaries"]
-    }
+def in_order(lab: Lab, stack_id: str, status: str = "CREATE_COMPLETE") -> list[str]:
+    """The logical ids of a stack's resources in the order in which they got a status."""
+    events = lab.client("cloudformation").describe_stack_events(StackName=stack_id)["StackEvents"]
+    return [each["LogicalResourceId"] for each in events[::-1] if each["ResourceStatus"] == status]
 
 
 def test_nested_serverless_stack_lives_and_dies(lab: Lab, bucket: str) -> None:
-    stack = lab.stack(nested(lab, bucket, "no"))
-    leaf = leaf_of(lab, stack["StackId"])
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(leaf)
-    values = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    values = lab.created(nested(lab, bucket, "no"))
+    leaf = leaf_of(lab, values["StackId"])
     assert values["Made"] == "green"
     assert values["ThingId"] == "thing-1"
     states = lab.client("stepfunctions")
@@ -162,22 +155,16 @@ def test_nested_serverless_stack_lives_and_dies(lab: Lab, bucket: str) -> None:
     backups = dynamodb.describe_continuous_backups(TableName=values["TableName"])
     recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
     assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
-    log = function_log(lab, stack["StackId"])
+    log = function_log(lab, values["StackId"])
     assert '"Wet": "true"' in log, "custom resources receive text"
     assert '"Size": "3"' in log
 
-    after = lab.delete(stack["StackId"])
+    after = lab.delete(values["StackId"])
     assert after["StackStatus"] == "DELETE_COMPLETE", lab.reasons(leaf)
-    eventually(lambda: function_log(lab, stack["StackId"]), lambda text: "asked Delete" in text)
+    eventually(lambda: function_log(lab, values["StackId"]), lambda text: "asked Delete" in text)
     with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
         dynamodb.describe_table(TableName=values["TableName"])
-    deleted = [
-        event["LogicalResourceId"]
-        for event in lab.client("cloudformation").describe_stack_events(StackName=leaf)[
-            "StackEvents"
-        ][::-1]
-        if event["ResourceStatus"] == "DELETE_COMPLETE"
-    ]
+    deleted = in_order(lab, leaf, "DELETE_COMPLETE")
     assert deleted.index("Thing") < deleted.index("Work") < deleted.index("Table")
 
 
@@ -198,30 +185,18 @@ def test_failed_custom_resource_rolls_back_with_its_reason(lab: Lab, bucket: str
 
 
 def test_failed_deletion_is_reported_and_can_be_repeated(lab: Lab, bucket: str) -> None:
-    stack = lab.stack(nested(lab, bucket, "Delete"))
-    assert stack["StackStatus"] == "CREATE_COMPLETE"
-    deleted = lab.delete(stack["StackId"])
-    assert deleted["StackStatus"] == "DELETE_FAILED"
+    stack = lab.created(nested(lab, bucket, "Delete"))
+    assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_FAILED"
     leaf = leaf_of(lab, stack["StackId"])
     assert "the paint is dry" in lab.reasons(leaf, "DELETE_FAILED")["Thing"]
 
 
 def test_update_changes_in_place_and_rolls_back(lab: Lab, bucket: str) -> None:
-    cloudformation = lab.client("cloudformation")
-    stack = lab.stack(nested(lab, bucket, "no"))
-    assert stack["StackStatus"] == "CREATE_COMPLETE"
-    request = {
-        "StackName": stack["StackId"],
-        "Capabilities": ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
-    }
-    cloudformation.update_stack(TemplateBody=textwrap.dedent(nested(lab, bucket, "x")), **request)
-    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
-    assert "asked Update" in function_log(lab, stack["StackId"])
-    cloudformation.update_stack(
-        TemplateBody=textwrap.dedent(nested(lab, bucket, "Update")), **request
-    )
-    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
-    leaf = leaf_of(lab, stack["StackId"])
+    stack_id = lab.created(nested(lab, bucket, "no"))["StackId"]
+    assert lab.update(stack_id, nested(lab, bucket, "x")) == "UPDATE_COMPLETE"
+    assert "asked Update" in function_log(lab, stack_id)
+    assert lab.update(stack_id, nested(lab, bucket, "Update")) == "UPDATE_ROLLBACK_COMPLETE"
+    leaf = leaf_of(lab, stack_id)
     assert "the paint is dry" in lab.reasons(leaf, "UPDATE_FAILED")["Thing"]
 
 
@@ -249,12 +224,10 @@ def test_depends_on_orders_and_events_have_times(lab: Lab) -> None:
           C: {Type: AWS::Logs::LogGroup, DependsOn: [B]}
         """
     )
+    assert in_order(lab, stack["StackId"]) == ["B", "C", "A", stack["StackName"]]
     events = lab.client("cloudformation").describe_stack_events(StackName=stack["StackId"])
-    events = events["StackEvents"][::-1]
-    done = [e["LogicalResourceId"] for e in events if e["ResourceStatus"] == "CREATE_COMPLETE"]
-    assert done == ["B", "C", "A", stack["StackName"]]
-    times = [event["Timestamp"] for event in events]
-    assert times == sorted(times)
+    times = [event["Timestamp"] for event in events["StackEvents"]]
+    assert times == sorted(times, reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -288,9 +261,7 @@ def test_bad_parameters_are_refused_before_anything_is_made(
         lab.client("cloudformation").create_stack(
             StackName="refused",
             TemplateBody=template + "Resources: {Log: {Type: AWS::Logs::LogGroup}}\n",
-            Parameters=[
-                {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
-            ],
+            Parameters=parameter_list(parameters),
         )
     with pytest.raises(ClientError, match="does not exist"):
         lab.client("cloudformation").describe_stacks(StackName="refused")
@@ -309,13 +280,7 @@ def test_metadata_that_refers_to_a_resource_waits_for_it_where_there_is_one(lab:
           Third: {Type: AWS::Logs::LogGroup, Condition: HasThree}
         """
     )
-    events = lab.client("cloudformation").describe_stack_events(StackName=stack["StackId"])
-    done = [
-        event["LogicalResourceId"]
-        for event in events["StackEvents"][::-1]
-        if event["ResourceStatus"] == "CREATE_COMPLETE"
-    ]
-    assert done == ["Second", "First", stack["StackName"]]
+    assert in_order(lab, stack["StackId"]) == ["Second", "First", stack["StackName"]]
 
 
 RETAINED = """
@@ -361,7 +326,7 @@ def log_groups(lab: Lab, stack: dict) -> int:
 
 
 def test_conditions_choose_resources_and_values(lab: Lab) -> None:
-    stack = lab.stack(
+    values = lab.created(
         """
         Parameters:
           Size: {Type: String, Default: small}
@@ -384,13 +349,9 @@ def test_conditions_choose_resources_and_values(lab: Lab) -> None:
           None: {Value: !Ref Absent, Condition: Large}
         """
     )
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    values = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
-    assert values == {
-        "Name": stack["StackName"] + "-${x}-log",
-        "Second": "b",
-        "Blocks": "10.0.0.0/20|10.0.16.0/20",
-    }
+    assert values.pop("Name") == values.pop("StackName") + "-${x}-log"
+    del values["StackId"]
+    assert values == {"Second": "b", "Blocks": "10.0.0.0/20|10.0.16.0/20"}
 
 
 def test_transforms_and_roles_need_capabilities(lab: Lab) -> None:
@@ -398,7 +359,7 @@ def test_transforms_and_roles_need_capabilities(lab: Lab) -> None:
         lab.client("cloudformation").create_stack(
             StackName="refused",
             TemplateBody=SERVERLESS,
-            Parameters=[{"ParameterKey": "Bucket", "ParameterValue": "b"}],
+            Parameters=parameter_list({"Bucket": "b"}),
         )
 
 
@@ -462,7 +423,6 @@ def test_deletion_during_creation_leaves_nothing(lab: Lab, bucket: str) -> None:
     """A stack deleted while its custom resource works is cleaned up."""
     cloudformation = lab.client("cloudformation")
     slow = lab.function("import time\ndef handler(event, context): time.sleep(1.5)\n", Timeout=5)
-    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{slow}"
     stack_id = cloudformation.create_stack(
         StackName="given-up",
         TemplateBody=textwrap.dedent(
@@ -472,7 +432,7 @@ def test_deletion_during_creation_leaves_nothing(lab: Lab, bucket: str) -> None:
               Thing:
                 Type: Custom::Slow
                 DependsOn: Log
-                Properties: {{ServiceToken: "{arn}", ServiceTimeout: 3}}
+                Properties: {{ServiceToken: "{function_arn(slow)}", ServiceTimeout: 3}}
               Never: {{Type: AWS::Logs::LogGroup, DependsOn: Thing}}
             """
         ),

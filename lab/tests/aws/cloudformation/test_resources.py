@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -15,14 +14,6 @@ from lab.aws.cloudformation.coercion import lost
 from lab.aws.cloudformation.resources import TYPES
 from lab.tests.aws.cluster_templates import NETWORK
 from lab.tests.aws.region import Lab, eventually
-
-
-def created(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
-    """Create a stack, which must succeed. Returns its outputs by name."""
-    stack = lab.stack(template, **request)
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    values = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    return {**values, "StackId": stack["StackId"], "StackName": stack["StackName"]}
 
 
 def refused(lab: Lab, template: str) -> dict[str, str]:
@@ -63,8 +54,7 @@ def test_a_property_that_would_have_no_effect_fails_the_resource(lab: Lab) -> No
 
 
 def test_network_of_private_nodes(lab: Lab) -> None:
-    stack = created(
-        lab,
+    stack = lab.created(
         f"""
         Resources:
         {NETWORK.replace(chr(10), chr(10) + "        ")}
@@ -133,8 +123,7 @@ def test_network_of_private_nodes(lab: Lab) -> None:
 
 
 def test_a_launch_template_keeps_all_that_it_is_given(lab: Lab) -> None:
-    stack = created(
-        lab,
+    stack = lab.created(
         """
         Parameters: {Size: {Type: Number, Default: 20}, Express: {Type: String, Default: "true"}}
         Resources:
@@ -209,8 +198,7 @@ KEY = """
 
 
 def test_a_customers_key_encrypts_results_and_logs(lab: Lab) -> None:
-    stack = created(
-        lab,
+    stack = lab.created(
         f"""
         Resources:
         {KEY.replace(chr(10), chr(10) + "        ")}
@@ -287,8 +275,7 @@ def test_a_log_group_is_refused_a_key_that_its_service_may_not_use(lab: Lab) -> 
 
 
 def test_alarms_reach_a_topic(lab: Lab) -> None:
-    stack = created(
-        lab,
+    stack = lab.created(
         """
         Resources:
           Topic:
@@ -370,18 +357,17 @@ Outputs:
 
 
 def test_a_catalogue_of_tables_is_made_changed_and_deleted(lab: Lab) -> None:
-    stack = created(lab, CATALOGUE)
+    stack = lab.created(CATALOGUE)
     # Glue changes names to lower case.
     assert re.fullmatch("runs_[0-9a-f]{8}", stack["Database"])
-    glue, cloudformation = lab.client("glue"), lab.client("cloudformation")
+    glue = lab.client("glue")
     place = {"DatabaseName": stack["Database"], "Name": "trials"}
     table = glue.get_table(**place)["Table"]
     template = table["Parameters"]["storage.location.template"]
     assert template == f"s3://{stack['StackName']}/day=${{day}}/"
     assert table["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
     more = CATALOGUE.replace("[{Name: run_id,", "[{Name: block, Type: bigint}, {Name: run_id,")
-    cloudformation.update_stack(StackName=stack["StackId"], TemplateBody=more)
-    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    assert lab.update(stack["StackId"], more) == "UPDATE_COMPLETE"
     columns = glue.get_table(**place)["Table"]["StorageDescriptor"]["Columns"]
     assert [column["Name"] for column in columns] == ["block", "run_id"]
     assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
@@ -410,7 +396,7 @@ def test_a_role_keeps_its_boundary_and_must_have_one_that_exists(lab: Lab) -> No
         PolicyDocument='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",'
         ' "Action": "*", "Resource": "*"}]}',
     )["Policy"]["Arn"]
-    stack = created(lab, template.format(arn=boundary))
+    stack = lab.created(template.format(arn=boundary))
     role = iam.get_role(RoleName=stack["Role"])["Role"]
     assert role["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary
     reasons = refused(lab, template.format(arn="arn:aws:iam::123456789012:policy/none"))
@@ -418,8 +404,7 @@ def test_a_role_keeps_its_boundary_and_must_have_one_that_exists(lab: Lab) -> No
 
 
 def test_tracing_of_functions_and_state_machines_is_kept(lab: Lab) -> None:
-    stack = created(
-        lab,
+    stack = lab.created(
         f"""
         Resources:
           Work:
@@ -448,8 +433,7 @@ def test_tracing_of_functions_and_state_machines_is_kept(lab: Lab) -> None:
 
 
 def test_a_bucket_that_is_not_empty_stays(lab: Lab) -> None:
-    stack = created(
-        lab,
+    stack = lab.created(
         """
         Resources:
           Bucket:
@@ -480,7 +464,7 @@ def test_a_bucket_that_is_not_empty_stays(lab: Lab) -> None:
 
 def test_a_network_stays_while_a_guest_is_in_it(lab: Lab) -> None:
     outputs = "Outputs: {Vpc: {Value: !Ref Vpc}, Subnet: {Value: !Ref SubnetA}}"
-    stack = created(lab, f"Resources:{NETWORK}{outputs}")
+    stack = lab.created(f"Resources:{NETWORK}{outputs}")
     ec2, vpc, subnet = lab.client("ec2"), stack["Vpc"], stack["Subnet"]
     group = ec2.create_security_group(VpcId=vpc, GroupName="guest", Description="A guest's.")
     group_id = group["GroupId"]
@@ -500,7 +484,7 @@ def test_a_network_stays_while_a_guest_is_in_it(lab: Lab) -> None:
 
 def test_an_interface_endpoint_holds_its_security_group_until_it_is_deleted(lab: Lab) -> None:
     outputs = "Outputs: {Vpc: {Value: !Ref Vpc}, Subnet: {Value: !Ref SubnetA}}"
-    stack = created(lab, f"Resources:{NETWORK}{outputs}")
+    stack = lab.created(f"Resources:{NETWORK}{outputs}")
     ec2, vpc = lab.client("ec2"), stack["Vpc"]
     group = ec2.create_security_group(VpcId=vpc, GroupName="guest", Description="A guest's.")
     endpoint = ec2.create_vpc_endpoint(

@@ -79,7 +79,7 @@ Resources:
 """
     for key, body in (("leaf.yaml", LEAF), ("middle.yaml", middle)):
         lab.client("s3").put_object(Bucket=bucket, Key=key, Body=body.encode())
-    root = lab.stack(
+    root = lab.created(
         f"""
         Resources:
           Middle:
@@ -90,11 +90,7 @@ Resources:
         """,
         Tags=[{"Key": "from", "Value": "root"}],
     )
-    assert root["StackStatus"] == "CREATE_COMPLETE", lab.reasons(root["StackId"])
-    leaf = root["StackId"]
-    for _ in range(2):
-        resources = lab.client("cloudformation").list_stack_resources(StackName=leaf)
-        leaf = resources["StackResourceSummaries"][0]["PhysicalResourceId"]
+    leaf = lab.resources(lab.resources(root["StackId"])["Middle"])["Leaf"]
     described = lab.client("cloudformation").describe_stacks(StackName=leaf)["Stacks"][0]
     values = {o["OutputKey"]: o["OutputValue"] for o in described["Outputs"]}
     inherited = {"rackrate:stack": "tagged", "depth": "leaf", "from": "root"}
@@ -134,8 +130,7 @@ Resources:
 
 
 def test_new_tags_of_a_stack_reach_the_resources_it_has(lab: Lab) -> None:
-    bucket = lab.bucket()
-    lab.client("s3").put_object(Bucket=bucket, Key="leaf.yaml", Body=LEAF.encode())
+    bucket = lab.stored("leaf.yaml", LEAF)
     root = f"""
 Parameters: {{Center: {{Type: String, Default: one}}}}
 Resources:
@@ -145,15 +140,8 @@ Resources:
       TemplateURL: "{lab.region.endpoint_url}/{bucket}/leaf.yaml"
       Tags: [{{Key: "rackrate:stack", Value: retagged}}, {{Key: center, Value: !Ref Center}}]
 """
-    stack = lab.stack(root)
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    lab.client("cloudformation").update_stack(
-        StackName=stack["StackId"],
-        UsePreviousTemplate=True,
-        Capabilities=["CAPABILITY_IAM"],
-        Parameters=[{"ParameterKey": "Center", "ParameterValue": "two"}],
-    )
-    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    stack = lab.created(root)
+    assert lab.update(stack["StackId"], parameters={"Center": "two"}) == "UPDATE_COMPLETE"
     for resource_type in ("ec2:vpc", "ec2:security-group", "dynamodb:table", "s3"):
         resources = tagged(lab, resource_type, "retagged")
         assert [tags["center"] for tags in resources] == ["two"], resource_type

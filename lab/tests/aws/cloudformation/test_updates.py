@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 import uuid
 
 import pytest
 
 from lab.tests.aws.cloudformation.test_engine import CODE
 from lab.tests.aws.cluster_templates import CLUSTER, NETWORK
-from lab.tests.aws.region import Lab
+from lab.tests.aws.region import Lab, function_arn
 
 LEAF = """
 Parameters:
@@ -27,8 +26,7 @@ class Nest:
     """A stack with a placement group in a nested stack, and then a custom resource."""
 
     def __init__(self, lab: Lab) -> None:
-        bucket, self._lab = lab.bucket(), lab
-        lab.client("s3").put_object(Bucket=bucket, Key="leaf.yaml", Body=LEAF.encode())
+        bucket, self._lab = lab.stored("leaf.yaml", LEAF), lab
         self.function = lab.function(CODE)
         self._template = f"""
         Resources:
@@ -41,7 +39,7 @@ class Nest:
             Type: Custom::Thing
             DependsOn: Leaf
             Properties:
-              ServiceToken: arn:aws:lambda:us-east-1:123456789012:function:{self.function}
+              ServiceToken: {function_arn(self.function)}
               Fail: "FAIL"
         Outputs:
           Name: {{Value: !GetAtt Leaf.Outputs.Name}}
@@ -54,11 +52,9 @@ class Nest:
 
     def update(self, strategy: str, fail: str) -> str:
         """Update the stack; returns its status."""
-        self._lab.client("cloudformation").update_stack(
-            StackName=self.stack["StackId"], TemplateBody=textwrap.dedent(self._of(strategy, fail))
-        )
+        status = self._lab.update(self.stack["StackId"], self._of(strategy, fail))
         self.stack = self._lab.settled(self.stack["StackId"])
-        return str(self.stack["StackStatus"])
+        return status
 
     @property
     def group(self) -> str:
@@ -72,8 +68,7 @@ class Nest:
 
     def asked(self) -> list[str]:
         """What the custom resource's function was asked."""
-        log = self._lab.state_directory / "lambda" / "logs" / f"{self.function}.log"
-        lines = log.read_text().splitlines()
+        lines = self._lab.log(self.function).splitlines()
         return [line.partition("asked ")[2] for line in lines if "asked " in line]
 
 
@@ -115,14 +110,8 @@ def test_update_replace_policy_decides_about_what_is_replaced(lab: Lab) -> None:
             Properties: {Strategy: !Ref Strategy}
     """
 
-    def parameters(strategy: str) -> list[dict[str, str]]:
-        return [{"ParameterKey": "Strategy", "ParameterValue": strategy}]
-
-    stack = lab.stack(template, Parameters=parameters("cluster"))
-    lab.client("cloudformation").update_stack(
-        StackName=stack["StackId"], UsePreviousTemplate=True, Parameters=parameters("spread")
-    )
-    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    stack = lab.created(template, {"Strategy": "cluster"})
+    assert lab.update(stack["StackId"], parameters={"Strategy": "spread"}) == "UPDATE_COMPLETE"
     groups = lab.client("ec2").describe_placement_groups()["PlacementGroups"]
     own = [one for one in groups if one["GroupName"].startswith(stack["StackName"])]
     assert {one["Strategy"] for one in own} == {"cluster", "spread"}
@@ -133,13 +122,7 @@ def test_a_replacement_that_keeps_a_name_of_the_template_is_refused(lab: Lab) ->
         "Resources:" + NETWORK + CLUSTER.replace("Properties:", "Properties:\n      Name: NAME")
     )
     template = template.replace("NAME", f"c-{uuid.uuid4().hex[:8]}")
-    stack = lab.stack(template)
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    stack = lab.created(template)
     other = template.replace("AdminPermissions: false", "AdminPermissions: true")
-    lab.client("cloudformation").update_stack(
-        StackName=stack["StackId"],
-        TemplateBody=textwrap.dedent(other),
-        Capabilities=["CAPABILITY_IAM"],
-    )
-    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert lab.update(stack["StackId"], other) == "UPDATE_ROLLBACK_COMPLETE"
     assert "custom-named resource" in lab.reasons(stack["StackId"])["Cluster"]

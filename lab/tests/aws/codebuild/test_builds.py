@@ -16,15 +16,6 @@ from lab.aws.codebuild import builds
 from lab.aws.codebuild.builds import CodeBuild
 from lab.tests.aws.region import Lab, archive, eventually
 
-
-def created(lab: Lab, template: str, **request: Any) -> dict[str, Any]:
-    """Create a stack, which must succeed. Returns its outputs by name."""
-    stack = lab.stack(template, **request)
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    values = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    return {**values, "StackId": stack["StackId"], "StackName": stack["StackName"]}
-
-
 BUILDSPEC = "version: 0.2\nphases:\n  build:\n    commands: [docker build .]\n"
 
 
@@ -78,6 +69,12 @@ Outputs:
 """
 
 
+def project(lab: Lab, template: str = BUILD, **files: str) -> dict[str, str]:
+    """The outputs of a stack with a project that builds these files."""
+    bucket = lab.stored("source.zip", archive("", **{"buildspec.yaml": BUILDSPEC, **files}))
+    return lab.created(template.replace("BUCKET", bucket))
+
+
 def built(lab: Lab, project: str, tag: str) -> dict[str, Any]:
     codebuild = lab.client("codebuild")
     started = codebuild.start_build(
@@ -85,18 +82,21 @@ def built(lab: Lab, project: str, tag: str) -> dict[str, Any]:
         environmentVariablesOverride=[{"name": "IMAGE_TAG", "value": tag}] if tag else [],
     )["build"]
     assert (started["buildStatus"], started["buildComplete"]) == ("IN_PROGRESS", False)
-    build: dict[str, Any] = eventually(
-        lambda: codebuild.batch_get_builds(ids=[started["id"]])["builds"][0],
-        lambda state: state["buildComplete"],
-    )
+    return ended(lab, started["id"])
+
+
+def build_of(lab: Lab, identity: str) -> dict[str, Any]:
+    build: dict[str, Any] = lab.client("codebuild").batch_get_builds(ids=[identity])["builds"][0]
     return build
 
 
+def ended(lab: Lab, identity: str) -> dict[str, Any]:
+    """A build when it is over."""
+    return eventually(lambda: build_of(lab, identity), lambda build: build["buildComplete"])
+
+
 def test_a_build_puts_an_image_where_nodes_find_it(lab: Lab, tmp_path: Path) -> None:
-    bucket = lab.bucket()
-    source = archive("", **{"buildspec.yaml": BUILDSPEC, "Dockerfile": "FROM scratch\n"})
-    lab.client("s3").put_object(Bucket=bucket, Key="source.zip", Body=source)
-    stack = created(lab, BUILD.replace("BUCKET", bucket))
+    stack = project(lab, Dockerfile="FROM scratch\n")
     build = built(lab, stack["Project"], "1")
     assert build["buildStatus"] == "SUCCEEDED", build["phases"]
     assert [phase["phaseType"] for phase in build["phases"]][-1] == "COMPLETED"
@@ -119,13 +119,7 @@ def test_a_build_puts_an_image_where_nodes_find_it(lab: Lab, tmp_path: Path) -> 
 
 
 def test_a_repository_with_images_stays_unless_it_is_to_be_emptied(lab: Lab) -> None:
-    bucket = lab.bucket()
-    source = archive("", **{"buildspec.yaml": BUILDSPEC})
-    lab.client("s3").put_object(Bucket=bucket, Key="source.zip", Body=source)
-    template = BUILD.replace("BUCKET", bucket).replace(
-        "EmptyOnDelete: true", "EmptyOnDelete: false"
-    )
-    stack = created(lab, template)
+    stack = project(lab, BUILD.replace("EmptyOnDelete: true", "EmptyOnDelete: false"))
     assert built(lab, stack["Project"], "1")["buildStatus"] == "SUCCEEDED"
     assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_FAILED"
     assert "Repository" in lab.reasons(stack["StackId"], "DELETE_FAILED")
@@ -134,11 +128,7 @@ def test_a_repository_with_images_stays_unless_it_is_to_be_emptied(lab: Lab) -> 
 @pytest.fixture
 def large(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], Any]]:
     """A project in the environment Linux/Large; set the quota before a build is started."""
-    bucket = lab.bucket()
-    source = archive("", **{"buildspec.yaml": BUILDSPEC})
-    lab.client("s3").put_object(Bucket=bucket, Key="source.zip", Body=source)
-    template = BUILD.replace("BUCKET", bucket).replace("GENERAL1_SMALL", "GENERAL1_LARGE")
-    stack = created(lab, template)
+    stack = project(lab, BUILD.replace("GENERAL1_SMALL", "GENERAL1_LARGE"))
 
     def start(quota: float) -> str:
         default = quotas.QUOTAS[quotas.LINUX_LARGE_BUILDS]
@@ -156,10 +146,7 @@ def large(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float
 
 def phases(lab: Lab, identity: str) -> dict[str, str]:
     """The status of a build and of its phases, when it is over."""
-    (build,) = eventually(
-        lambda: lab.client("codebuild").batch_get_builds(ids=[identity])["builds"],
-        lambda builds: builds[0]["buildComplete"],
-    )
+    build = ended(lab, identity)
     statuses = {phase["phaseType"]: phase.get("phaseStatus", "") for phase in build["phases"]}
     return {**statuses, "build": build["buildStatus"]}
 
@@ -176,15 +163,12 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 def test_a_build_beyond_the_quota_waits_until_another_one_ends(
     lab: Lab, large: Callable[[float], str], held: threading.Event
 ) -> None:
-    client = lab.client("codebuild")
-    first, second = large(1), large(1)
-
-    def phase(identity: str) -> str:
-        return str(client.batch_get_builds(ids=[identity])["builds"][0]["currentPhase"])
-
     # Which of two builds starts first is not known.
-    both = [first, second]
-    eventually(lambda: sorted(map(phase, both)), lambda names: names == ["BUILD", "QUEUED"])
+    both = [large(1), large(1)]
+    eventually(
+        lambda: sorted(build_of(lab, one)["currentPhase"] for one in both),
+        lambda names: names == ["BUILD", "QUEUED"],
+    )
     held.set()
     assert [phases(lab, one)["build"] for one in both] == ["SUCCEEDED", "SUCCEEDED"]
 
@@ -196,10 +180,7 @@ def test_a_build_that_never_starts_times_out_in_the_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = large(1)
-    eventually(
-        lambda: lab.client("codebuild").batch_get_builds(ids=[first])["builds"][0]["currentPhase"],
-        lambda phase: phase == "BUILD",
-    )
+    eventually(lambda: build_of(lab, first)["currentPhase"], lambda phase: phase == "BUILD")
     monkeypatch.setattr(builds, "_MINUTE_SECONDS", 1e-4)
     second = phases(lab, large(1))
     assert second == {

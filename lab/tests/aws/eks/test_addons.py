@@ -201,23 +201,10 @@ def test_update_of_a_stack_waits_for_the_version_and_tells_why_it_failed(
               AddonVersion: !Ref Version
     """
 
-    def parameters(version: str) -> list[dict[str, str]]:
-        return [{"ParameterKey": "Version", "ParameterValue": version}]
-
-    stack = lab.stack(template % addons.name, Parameters=parameters(OLD))
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-
-    def change(version: str) -> str:
-        lab.client("cloudformation").update_stack(
-            StackName=stack["StackId"],
-            UsePreviousTemplate=True,
-            Parameters=parameters(version),
-            Capabilities=["CAPABILITY_NAMED_IAM"],
-        )
-        return str(lab.settled(stack["StackId"])["StackStatus"])
-
-    assert change(NEW) == "UPDATE_COMPLETE"
+    stack = lab.created(template % addons.name, {"Version": OLD})
+    assert lab.update(stack["StackId"], parameters={"Version": NEW}) == "UPDATE_COMPLETE"
     assert addons.setup.recorded.addons == {"vpc-cni": (NEW, {})}
     addons.setup.recorded.rollout_fails = AddonConflict("DaemonSet.apps aws-node", [FIELD])
-    assert change(OLD).startswith("UPDATE_ROLLBACK")
+    back = lab.update(stack["StackId"], parameters={"Version": OLD})
+    assert back.startswith("UPDATE_ROLLBACK")
     assert "Conflicts found" in lab.reasons(stack["StackId"])["Cni"]

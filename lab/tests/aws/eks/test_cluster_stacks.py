@@ -23,12 +23,8 @@ Outputs:
 """
 
 
-def outputs(stack: dict) -> dict[str, str]:
-    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
-
-
 def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
-    stack = lab.stack(
+    values = lab.created(
         "Resources:"
         + NETWORK
         + CLUSTER
@@ -36,8 +32,6 @@ def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
         + node_group("Baseline", placement=None, instance_type="c5.large")
         + OUTPUTS
     )
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    values = outputs(stack)
     cluster = lab.backend.clusters[values["Name"]]
     request = next(r for r in lab.backend.requests if r["name"] == values["Name"])
     assert request["version"] == "1.36"
@@ -89,8 +83,8 @@ def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
         assert tags["placementGroup"] == "true"
         assert tags["eks:nodegroup-name"] == values["Treatment"]
 
-    deleted = lab.delete(stack["StackId"])
-    assert deleted["StackStatus"] == "DELETE_COMPLETE", lab.reasons(stack["StackId"])
+    deleted = lab.delete(values["StackId"])
+    assert deleted["StackStatus"] == "DELETE_COMPLETE", lab.reasons(values["StackId"])
     assert cluster.stopped
     assert not cluster.nodes
     assert sorted(cluster.terminated) == sorted(node.name for node in nodes)
@@ -99,20 +93,16 @@ def test_node_groups_become_nodes_with_their_placement(lab: Lab) -> None:
 
 
 def test_a_cluster_leaves_extended_support_by_an_update_of_its_stack(lab: Lab) -> None:
-    stack = lab.stack("Resources:" + NETWORK + CLUSTER + "Outputs: {Name: {Value: !Ref Cluster}}")
-    name, eks = outputs(stack)["Name"], lab.client("eks")
+    stack = lab.created("Resources:" + NETWORK + CLUSTER + "Outputs: {Name: {Value: !Ref Cluster}}")
+    name, eks = stack["Name"], lab.client("eks")
 
     def policy() -> str:
         return str(eks.describe_cluster(name=name)["cluster"]["upgradePolicy"]["supportType"])
 
     assert policy() == "EXTENDED"
     standard = "      UpgradePolicy: {SupportType: STANDARD}\n"
-    lab.client("cloudformation").update_stack(
-        StackName=stack["StackId"],
-        TemplateBody="Resources:" + NETWORK + CLUSTER + standard,
-        Capabilities=["CAPABILITY_IAM"],
-    )
-    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    after = "Resources:" + NETWORK + CLUSTER + standard
+    assert lab.update(stack["StackId"], after) == "UPDATE_COMPLETE"
     assert policy() == "STANDARD"
 
 
@@ -170,13 +160,12 @@ def test_nodes_that_do_not_come_up_fail_the_stack_with_the_machines_words(lab: L
 
 def network_of(lab: Lab) -> dict[str, str]:
     """The outputs of a stack with a network for clusters."""
-    stack = lab.stack(
+    return lab.created(
         "Resources:"
         + NETWORK
         + "Outputs:\n  Vpc: {Value: !Ref Vpc}\n"
         + "  Subnets: {Value: !Join [',', [!Ref SubnetA, !Ref SubnetB]]}\n"
     )
-    return outputs(stack)
 
 
 def cluster_stack(
@@ -185,8 +174,8 @@ def cluster_stack(
     cluster_name: str,
     ena_express: str = "none",
     access: str = "0.0.0.0/0",
-) -> dict:
-    """A stack of our own template of a cluster, in a network of another stack."""
+) -> dict[str, str]:
+    """The outputs of a stack of our own template of a cluster, in a network of another stack."""
     values = {
         "ClusterName": cluster_name,
         "KubernetesVersion": "1.36",
@@ -201,10 +190,7 @@ def cluster_stack(
         "KubeProxyMode": "iptables",
         "PermissionsBoundaryArn": "",
     }
-    return lab.stack(
-        CLUSTER_TEMPLATE.read_text(),
-        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in values.items()],
-    )
+    return lab.created(CLUSTER_TEMPLATE.read_text(), values)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +204,7 @@ def test_the_kubernetes_api_is_public_for_the_ranges_that_are_named_or_private(
     lab: Lab, access: str, is_public: bool, ranges: list[str]
 ) -> None:
     name = f"api-{is_public}".lower()
-    stack = cluster_stack(lab, network_of(lab), name, access=access)
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
+    cluster_stack(lab, network_of(lab), name, access=access)
     network = lab.client("eks").describe_cluster(name=name)["cluster"]["resourcesVpcConfig"]
     assert network["endpointPrivateAccess"] is True
     assert (network["endpointPublicAccess"], network["publicAccessCidrs"]) == (is_public, ranges)
@@ -232,7 +217,7 @@ def log_group(lab: Lab, cluster_name: str) -> dict:
     return response["logGroups"][0]
 
 
-def test_eks_makes_the_log_group_of_a_deleted_cluster_anew_and_keeps_it_forever(lab: Lab) -> None:
+def test_eks_recreates_the_log_group_of_a_deleted_cluster_and_keeps_it_forever(lab: Lab) -> None:
     template = (
         "Resources:"
         + NETWORK
@@ -243,8 +228,7 @@ def test_eks_makes_the_log_group_of_a_deleted_cluster_anew_and_keeps_it_forever(
         + "      Logging: {ClusterLogging: {EnabledTypes: [{Type: audit}]}}\n"
         + "      Tags: [{Key: logs, Value: !Ref Logs}]\n"
     )
-    first = lab.stack(template)
-    assert first["StackStatus"] == "CREATE_COMPLETE", lab.reasons(first["StackId"])
+    first = lab.created(template)
     assert log_group(lab, "late")["retentionInDays"] == 7
     assert lab.delete(first["StackId"])["StackStatus"] == "DELETE_COMPLETE"
     assert "retentionInDays" not in log_group(lab, "late")
@@ -256,10 +240,9 @@ def test_eks_makes_the_log_group_of_a_deleted_cluster_anew_and_keeps_it_forever(
 def test_what_a_cluster_logs_after_its_deletion_expires_as_its_other_logs_do(lab: Lab) -> None:
     network = network_of(lab)
     stack = cluster_stack(lab, network, "gone-1")
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
     assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
     assert log_group(lab, "gone-1")["retentionInDays"] == 7
-    assert cluster_stack(lab, network, "gone-2")["StackStatus"] == "CREATE_COMPLETE"
+    assert cluster_stack(lab, network, "gone-2")
 
 
 @pytest.mark.parametrize(
@@ -271,7 +254,6 @@ def test_pods_of_a_stack_with_ena_express_get_addresses_of_interfaces_that_have_
     """Without MAX_ENI the VPC CNI adds an interface to the nodes, which has no ENA Express."""
     network, name = network_of(lab), f"express-{ena_express}"
     stack = cluster_stack(lab, network, name, ena_express)
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
     interface = {"DeviceIndex": 0, "EnaSrdSpecification": {"EnaSrdEnabled": True}}
     template = lab.client("ec2").create_launch_template(
         LaunchTemplateName=name,
@@ -280,7 +262,7 @@ def test_pods_of_a_stack_with_ena_express_get_addresses_of_interfaces_that_have_
     lab.client("eks").create_nodegroup(
         clusterName=name,
         nodegroupName=name,
-        nodeRole=outputs(stack)["NodeRoleArn"],
+        nodeRole=stack["NodeRoleArn"],
         subnets=network["Subnets"].split(",")[:1],
         launchTemplate={"id": template["LaunchTemplateId"]},
         scalingConfig={"minSize": 1, "maxSize": 1, "desiredSize": 1},

@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,26 @@ class Setup:
         assert group["status"] == "CREATE_FAILED"
         (issue,) = group["health"]["issues"]
         return issue["code"], issue["message"]
+
+    def failed_launch(self, **settings: Any) -> str:
+        """The message of a node group whose instances EC2 refuses to launch."""
+        code, message = self.issue(**settings)
+        assert code == "AsgInstanceLaunchFailures"
+        return message
+
+    def group_of(self, name: str) -> dict[str, Any]:
+        """A placement group as EC2 describes it."""
+        described = self.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
+        return dict(described[0])
+
+    def instances(self, nodes: Iterable[Any]) -> dict[str, dict[str, Any]]:
+        """The instances of nodes as EC2 describes them, by id."""
+        ids = [node.instance_id for node in nodes]
+        return {
+            instance["InstanceId"]: instance
+            for reservation in self.ec2.describe_instances(InstanceIds=ids)["Reservations"]
+            for instance in reservation["Instances"]
+        }
 
     def nodes(self, group: dict[str, Any]) -> list[Any]:
         label = "eks.amazonaws.com/nodegroup"
@@ -282,13 +302,10 @@ def test_instances_of_a_partition_group_are_spread_over_its_partitions(cluster: 
     group = cluster.node_group(desired=4, Placement={"GroupName": name})
     nodes = cluster.nodes(group)
     assert sorted(node.partition_number for node in nodes) == [1, 1, 2, 2]
-    response = cluster.ec2.describe_instances(InstanceIds=[node.instance_id for node in nodes])
-    numbers = {
-        instance["InstanceId"]: instance["Placement"]["PartitionNumber"]
-        for reservation in response["Reservations"]
-        for instance in reservation["Instances"]
-    }
-    assert numbers == {node.instance_id: node.partition_number for node in nodes}
+    instances = cluster.instances(nodes)
+    for node in nodes:
+        placement = instances[node.instance_id]["Placement"]
+        assert placement["PartitionNumber"] == node.partition_number
 
 
 def test_ec2_tells_of_each_instance_its_group_zone_and_capacity_type(cluster: Setup) -> None:
@@ -305,9 +322,8 @@ def test_ec2_tells_of_each_instance_its_group_zone_and_capacity_type(cluster: Se
     }
     assert instances.keys() == set(ids), "a filter finds what there is"
     wheres = [instances[id_]["Placement"] for id_ in ids]
-    described = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"][0]
     assert [where.get("GroupName", "") for where in wheres] == [name, ""]
-    assert wheres[0]["GroupId"] == described["GroupId"]
+    assert wheres[0]["GroupId"] == cluster.group_of(name)["GroupId"]
     assert [where["AvailabilityZone"] for where in wheres] == ["us-east-1a", "us-east-1a"]
     assert [where["Tenancy"] for where in wheres] == ["default", "default"]
     assert [instances[id_].get("InstanceLifecycle") for id_ in ids] == [None, "spot"]
@@ -333,15 +349,12 @@ def test_ec2_tells_the_topology_of_few_instance_types_only(
 def test_a_partition_that_does_not_exist_is_refused(cluster: Setup) -> None:
     name = cluster.placement_group("partition", PartitionCount=2)
     placement = {"GroupName": name, "PartitionNumber": 3}
-    code, message = cluster.issue(desired=1, Placement=placement)
-    assert code == "AsgInstanceLaunchFailures"
-    assert "partition number 3" in message
+    assert "partition number 3" in cluster.failed_launch(desired=1, Placement=placement)
 
 
 def test_an_eighth_instance_of_a_spread_group_is_refused(cluster: Setup) -> None:
-    name = cluster.placement_group("spread")
-    code, message = cluster.issue(desired=8, Placement={"GroupName": name})
-    assert code == "AsgInstanceLaunchFailures"
+    placement = {"GroupName": cluster.placement_group("spread")}
+    message = cluster.failed_launch(desired=8, Placement=placement)
     assert "at most 7 running instances" in message
 
 
@@ -349,9 +362,10 @@ def test_the_free_plan_keeps_nodes_of_other_types_from_starting(
     cluster: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(account, "PLAN", "FREE")
-    code, message = cluster.issue(desired=1)
-    assert code == "AsgInstanceLaunchFailures"
-    assert "InvalidParameterCombination - The specified instance type is not eligible" in message
+    assert (
+        "InvalidParameterCombination - The specified instance type is not eligible"
+        in cluster.failed_launch(desired=1)
+    )
 
 
 def test_host_spread_is_for_outposts_only(cluster: Setup) -> None:
@@ -376,8 +390,7 @@ def test_a_group_of_another_account_is_found_by_its_id_only(cluster: Setup) -> N
 def test_an_account_may_use_the_name_of_another_accounts_group(cluster: Setup) -> None:
     ours = cluster.placement_group("spread")
     theirs = group_of_another_account(ours)
-    (group,) = cluster.ec2.describe_placement_groups(GroupNames=[ours])["PlacementGroups"]
-    assert group["GroupId"] != theirs.id
+    assert cluster.group_of(ours)["GroupId"] != theirs.id
     cluster.node_group(desired=1, Placement={"GroupId": theirs.id})
     cluster.ec2.delete_placement_group(GroupName=ours)
 
@@ -386,10 +399,9 @@ def test_nodes_start_in_a_group_of_another_account_by_its_id_only(cluster: Setup
     theirs = group_of_another_account()
     (node,) = cluster.nodes(cluster.node_group(desired=1, Placement={"GroupId": theirs.id}))
     assert (node.placement_group, node.placement_strategy) == (theirs.name, "cluster")
-    response = cluster.ec2.describe_instances(InstanceIds=[node.instance_id])
-    assert response["Reservations"][0]["Instances"][0]["Placement"]["GroupId"] == theirs.id
-    code, message = cluster.issue(desired=1, Placement={"GroupName": theirs.name})
-    assert code == "AsgInstanceLaunchFailures"
+    (instance,) = cluster.instances([node]).values()
+    assert instance["Placement"]["GroupId"] == theirs.id
+    message = cluster.failed_launch(desired=1, Placement={"GroupName": theirs.name})
     assert f"'{theirs.name}' is unknown" in message
 
 
@@ -412,11 +424,10 @@ def test_types_without_a_precise_clock_are_refused_in_a_precision_time_group(
     cluster: Setup,
 ) -> None:
     name = cluster.placement_group("precision-time")
-    (parent,) = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
-    below = cluster.placement_group("cluster", ParentGroupId=parent["GroupId"])
+    parent = cluster.group_of(name)["GroupId"]
+    below = cluster.placement_group("cluster", ParentGroupId=parent)
     for group in (name, below):
-        code, message = cluster.issue(desired=1, Placement={"GroupName": group})
-        assert code == "AsgInstanceLaunchFailures"
+        message = cluster.failed_launch(desired=1, Placement={"GroupName": group})
         assert "Precision-time placement groups are not supported by the 'c5.large'" in message
         placed = cluster.node_group(
             desired=1, instance_type="m7i.large", Placement={"GroupName": group}
@@ -428,17 +439,14 @@ def test_only_a_cluster_group_has_a_parent_and_only_a_precision_time_group_is_on
     cluster: Setup,
 ) -> None:
     ids = {
-        strategy: cluster.ec2.describe_placement_groups(
-            GroupNames=[cluster.placement_group(strategy)]
-        )["PlacementGroups"][0]["GroupId"]
+        strategy: cluster.group_of(cluster.placement_group(strategy))["GroupId"]
         for strategy in ("cluster", "precision-time")
     }
     for strategy, parent in (("spread", "precision-time"), ("cluster", "cluster")):
         with pytest.raises(ClientError, match="Only 'cluster' groups have parents"):
             cluster.placement_group(strategy, ParentGroupId=ids[parent])
     name = cluster.placement_group("cluster", ParentGroupId=ids["precision-time"])
-    (group,) = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
-    assert group["ParentGroupId"] == ids["precision-time"]
+    assert cluster.group_of(name)["ParentGroupId"] == ids["precision-time"]
 
 
 def interface(cluster: Setup, *, udp: bool = False) -> dict[str, Any]:
@@ -480,8 +488,7 @@ def pods_of_interfaces(cluster: Setup, group: dict[str, Any]) -> list[list[tuple
     """
     result = []
     for node in cluster.nodes(group):
-        ids = [node.instance_id]
-        (reservation,) = cluster.ec2.describe_instances(InstanceIds=ids)["Reservations"]
+        (instance,) = cluster.instances([node]).values()
         ((range_of_pods,),) = cni.configuration(
             node.block,
             pods=node.pod_addresses,
@@ -493,8 +500,8 @@ def pods_of_interfaces(cluster: Setup, group: dict[str, Any]) -> list[list[tuple
         start, end = (
             ipaddress.IPv4Address(range_of_pods[f"range{which}"]) for which in ("Start", "End")
         )
-        interfaces = reservation["Instances"][0]["NetworkInterfaces"]
         result.append([])
+        interfaces = instance["NetworkInterfaces"]
         for each in sorted(interfaces, key=lambda each: each["Attachment"]["DeviceIndex"]):
             addresses = [
                 ipaddress.IPv4Address(a["PrivateIpAddress"]) for a in each["PrivateIpAddresses"]
@@ -544,12 +551,6 @@ def test_kubelet_and_cni_use_the_first_network_card_alone(
         assert node.instance_bits_per_second == gigabits * 1e9
 
 
-def test_ena_express_is_refused_for_a_type_that_lacks_it(cluster: Setup) -> None:
-    code, message = cluster.issue(NetworkInterfaces=[interface(cluster)])
-    assert code == "AsgInstanceLaunchFailures"
-    assert "ENA Express is not supported for the instance type 'c5.large'" in message
-
-
 @pytest.mark.parametrize(
     ("size", "weighting", "gigabits"),
     [
@@ -571,26 +572,24 @@ def test_a_bandwidth_weighting_changes_what_the_nodes_can_carry(
     )
     nodes = cluster.nodes(group)
     assert [node.instance_bits_per_second for node in nodes] == [gigabits * 1e9] * 2
-    response = cluster.ec2.describe_instances(InstanceIds=[node.instance_id for node in nodes])
-    assert {
-        instance["NetworkPerformanceOptions"]["BandwidthWeighting"]
-        for reservation in response["Reservations"]
-        for instance in reservation["Instances"]
-    } == {weighting or "default"}
+    for instance in cluster.instances(nodes).values():
+        options = instance["NetworkPerformanceOptions"]
+        assert options["BandwidthWeighting"] == (weighting or "default")
 
 
-def test_a_bandwidth_weighting_is_refused_for_a_type_that_lacks_it(cluster: Setup) -> None:
-    code, message = cluster.issue(NetworkPerformanceOptions={"BandwidthWeighting": "vpc-1"})
-    assert code == "AsgInstanceLaunchFailures"
+def test_network_options_of_other_types_are_refused(cluster: Setup) -> None:
+    message = cluster.failed_launch(NetworkInterfaces=[interface(cluster)])
+    assert "ENA Express is not supported for the instance type 'c5.large'" in message
+    weighting = {"BandwidthWeighting": "vpc-1"}
+    message = cluster.failed_launch(NetworkPerformanceOptions=weighting)
     assert "'vpc-1' is not supported for the instance type 'c5.large'" in message
 
 
 def test_security_groups_belong_in_the_interfaces_when_there_are_some(cluster: Setup) -> None:
     own = interface(cluster)
-    code, message = cluster.issue(
+    message = cluster.failed_launch(
         instance_type="c6in.8xlarge", NetworkInterfaces=[own], SecurityGroupIds=own["Groups"]
     )
-    assert code == "AsgInstanceLaunchFailures"
     assert "instance-level security groups" in message
 
 
@@ -621,26 +620,20 @@ def test_an_open_reservation_is_used_unasked_and_a_targeted_one_is_not(cluster: 
 def test_a_reservation_that_does_not_fit_fails_the_launch(
     cluster: Setup, settings: dict[str, Any], words: str
 ) -> None:
-    reservation = cluster.reservation(**settings)
-    code, message = cluster.issue(CapacityReservationSpecification=target(reservation))
-    assert code == "AsgInstanceLaunchFailures"
-    assert words in message
+    reservation = target(cluster.reservation(**settings))
+    assert words in cluster.failed_launch(CapacityReservationSpecification=reservation)
 
 
 def test_an_unknown_or_cancelled_reservation_fails_the_launch(cluster: Setup) -> None:
-    unknown = target("cr-0123456789abcdef0")
-    _, message = cluster.issue(CapacityReservationSpecification=unknown)
-    assert "cr-0123456789abcdef0" in message
-    reservation = cluster.reservation()
-    cluster.ec2.cancel_capacity_reservation(CapacityReservationId=reservation)
-    _, message = cluster.issue(CapacityReservationSpecification=target(reservation))
-    assert "is cancelled" in message
+    cancelled = cluster.reservation()
+    cluster.ec2.cancel_capacity_reservation(CapacityReservationId=cancelled)
+    for name, words in (("cr-0123456789abcdef0", "cr-0123456789abcdef0"), (cancelled, "cancelled")):
+        assert words in cluster.failed_launch(CapacityReservationSpecification=target(name))
 
 
 def test_a_placement_group_with_an_active_reservation_stays(cluster: Setup) -> None:
     name = cluster.placement_group("cluster")
-    described = cluster.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"][0]
-    reservation = cluster.reservation(PlacementGroupArn=described["GroupArn"])
+    reservation = cluster.reservation(PlacementGroupArn=cluster.group_of(name)["GroupArn"])
     _, message = cluster.issue(CapacityReservationSpecification=target(reservation))
     assert "placement group" in message, "it takes instances of its group alone"
     with pytest.raises(ClientError, match="active Capacity Reservation"):
@@ -721,11 +714,9 @@ def test_the_last_node_stays_while_the_budget_of_coredns_holds_its_pod(dns_clust
 
 def test_the_stacks_own_nodes_go_to_zero_without_waiting_for_coredns(dns_cluster: Setup) -> None:
     group = dns_cluster.node_group(desired=2)
-    stack = dns_cluster.lab.stack(
-        (ROOT / "templates" / "addons.yaml").read_text("utf-8"),
-        Parameters=[{"ParameterKey": "ClusterName", "ParameterValue": dns_cluster.name}],
+    dns_cluster.lab.created(
+        (ROOT / "templates" / "addons.yaml").read_text("utf-8"), {"ClusterName": dns_cluster.name}
     )
-    assert stack["StackStatus"] == "CREATE_COMPLETE"
     addon = {"clusterName": dns_cluster.name, "addonName": "coredns"}
     described = dns_cluster.eks.describe_addon(**addon)["addon"]
     values = json.loads(described.get("configurationValues") or "{}")

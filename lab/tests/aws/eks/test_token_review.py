@@ -107,13 +107,7 @@ def test_role_with_groups_gets_them(lab: Lab, cluster: str) -> None:
 def test_token_of_the_aws_command_line_is_accepted(lab: Lab, cluster: str) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "awscli", "eks", "get-token", "--cluster-name", cluster],
-        env={
-            "AWS_ENDPOINT_URL": lab.region.endpoint_url,
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": lab.region.access_key_id,
-            "AWS_SECRET_ACCESS_KEY": lab.region.secret_access_key,
-            "PATH": "/usr/bin:/bin",
-        },
+        env=lab.environment(),
         capture_output=True,
         check=True,
     )

@@ -183,25 +183,14 @@ def test_stack_creates_changes_and_deletes_its_schedule(lab: Lab, machine: str) 
           Arn: {Value: !GetAtt Nightly.Arn}
     """
 
-    def parameters(expression: str) -> list[dict[str, str]]:
-        return [{"ParameterKey": "Expression", "ParameterValue": expression}]
-
-    never = "cron(0 0 1 1 ? 2199)"
-    stack = lab.stack(template % (machine, machine), Parameters=parameters(never))
-    assert stack["StackStatus"] == "CREATE_COMPLETE", lab.reasons(stack["StackId"])
-    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
-    assert outputs["Arn"].endswith(f"schedule/default/{outputs['Name']}")
+    stack = lab.created(template % (machine, machine), {"Expression": "cron(0 0 1 1 ? 2199)"})
+    assert stack["Arn"].endswith(f"schedule/default/{stack['Name']}")
     assert executions(lab, machine) == []
-    lab.client("cloudformation").update_stack(
-        StackName=stack["StackId"],
-        UsePreviousTemplate=True,
-        Parameters=parameters("rate(1 minute)"),
-        Capabilities=["CAPABILITY_NAMED_IAM"],
-    )
-    assert lab.settled(stack["StackId"])["StackStatus"] == "UPDATE_COMPLETE"
+    often = {"Expression": "rate(1 minute)"}
+    assert lab.update(stack["StackId"], parameters=often) == "UPDATE_COMPLETE"
     eventually(lambda: executions(lab, machine), bool)
     assert lab.delete(stack["StackId"])["StackStatus"] == "DELETE_COMPLETE"
-    assert outputs["Name"] not in {
+    assert stack["Name"] not in {
         each["Name"] for each in lab.client("scheduler").list_schedules()["Schedules"]
     }
 

@@ -7,17 +7,7 @@ import time
 
 import pytest
 
-from lab.tests.aws.region import Lab, eventually
-
-
-def task(function: str, **more: object) -> dict[str, object]:
-    return {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::lambda:invoke",
-        "Parameters": {"FunctionName": function, "Payload.$": "$"},
-        "OutputPath": "$.Payload",
-        **more,
-    }
+from lab.tests.aws.region import Lab, eventually, task
 
 
 def test_function_error_reaches_catch_by_class_name_with_lambdas_json(lab: Lab) -> None:
@@ -91,7 +81,9 @@ def test_retry_repeats_until_success(lab: Lab) -> None:
     assert json.loads(execution["output"]) == {"attempts": 3}
 
 
-def distributed_map(bucket: str, key: str, body: dict[str, object], **more: object) -> dict:
+def distributed_map(lab: Lab, items: list[object], body: dict[str, object], **more: object) -> dict:
+    """A definition whose only state is a map over items in S3, one at a time."""
+    bucket = lab.stored("items.json", json.dumps(items))
     return {
         "StartAt": "Blocks",
         "States": {
@@ -100,7 +92,7 @@ def distributed_map(bucket: str, key: str, body: dict[str, object], **more: obje
                 "ItemReader": {
                     "Resource": "arn:aws:states:::s3:getObject",
                     "ReaderConfig": {"InputType": "JSON"},
-                    "Parameters": {"Bucket": bucket, "Key": key},
+                    "Parameters": {"Bucket": bucket, "Key": "items.json"},
                 },
                 "ItemSelector": {"item.$": "$$.Map.Item.Value", "run.$": "$$.Execution.Name"},
                 "MaxConcurrency": 1,
@@ -125,9 +117,7 @@ def children(lab: Lab, arn: str, **options: str) -> list[dict[str, str]]:
 
 
 def test_distributed_map_reads_s3_and_loops_inside_items(lab: Lab) -> None:
-    bucket = lab.bucket()
     items = [{"block": n, "rounds": 1 + n % 3, "expected_seconds": 0} for n in range(4)]
-    lab.client("s3").put_object(Bucket=bucket, Key="schedule.json", Body=json.dumps(items))
     name = lab.function(
         """
         def handler(event, context):
@@ -137,8 +127,8 @@ def test_distributed_map_reads_s3_and_loops_inside_items(lab: Lab) -> None:
     )
     execution = lab.execute(
         distributed_map(
-            bucket,
-            "schedule.json",
+            lab,
+            items,
             {
                 "StartAt": "Collect",
                 "States": {
@@ -167,12 +157,10 @@ def test_distributed_map_reads_s3_and_loops_inside_items(lab: Lab) -> None:
 
 
 def test_distributed_map_of_many_items_ends(lab: Lab) -> None:
-    bucket = lab.bucket()
-    lab.client("s3").put_object(Bucket=bucket, Key="many.json", Body=json.dumps([1] * 1200))
     execution = lab.execute(
         distributed_map(
-            bucket,
-            "many.json",
+            lab,
+            [1] * 1200,
             {"StartAt": "Pass", "States": {"Pass": {"Type": "Pass", "Result": 1, "End": True}}},
         )
     )
@@ -184,14 +172,12 @@ def test_distributed_map_of_many_items_ends(lab: Lab) -> None:
 def test_failed_items_fail_the_map_only_beyond_what_is_tolerated(
     lab: Lab, tolerated: int, status: str
 ) -> None:
-    bucket = lab.bucket()
-    lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body='[{"bad": true},{"bad": false}]')
     choice = {
         "StartAt": "Bad?",
         "States": {
             "Bad?": {
                 "Type": "Choice",
-                "Choices": [{"Variable": "$.item.bad", "BooleanEquals": True, "Next": "Lost"}],
+                "Choices": [{"Variable": "$.item", "StringEquals": "bad", "Next": "Lost"}],
                 "Default": "Fine",
             },
             "Lost": {"Type": "Fail", "Error": "Lost"},
@@ -199,7 +185,7 @@ def test_failed_items_fail_the_map_only_beyond_what_is_tolerated(
         },
     }
     execution = lab.execute(
-        distributed_map(bucket, "i.json", choice, ToleratedFailurePercentage=tolerated)
+        distributed_map(lab, ["bad", "good"], choice, ToleratedFailurePercentage=tolerated)
     )
     assert execution["status"] == status, execution
     if status == "FAILED":
@@ -207,10 +193,8 @@ def test_failed_items_fail_the_map_only_beyond_what_is_tolerated(
 
 
 def test_a_map_that_tolerates_no_more_failures_starts_no_more_items(lab: Lab) -> None:
-    bucket = lab.bucket()
-    lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body=json.dumps([{"bad": True}] * 9))
     lost = {"StartAt": "Lost", "States": {"Lost": {"Type": "Fail", "Error": "Lost"}}}
-    execution = lab.execute(distributed_map(bucket, "i.json", lost, ToleratedFailurePercentage=20))
+    execution = lab.execute(distributed_map(lab, [1] * 9, lost, ToleratedFailurePercentage=20))
     assert execution["error"] == "States.ExceedToleratedFailureThreshold"
     assert len(children(lab, execution["executionArn"])) == 2, "of nine items"
 
@@ -239,8 +223,6 @@ def test_unnamed_executions_get_a_name_and_start_time_is_text(lab: Lab) -> None:
 
 
 def test_stop_aborts_at_once_and_begins_no_further_item(lab: Lab) -> None:
-    bucket = lab.bucket()
-    lab.client("s3").put_object(Bucket=bucket, Key="i.json", Body=json.dumps([1, 2, 3]))
     go = lab.state_directory / "to-stop.go"
     name = lab.function(
         f"""
@@ -255,32 +237,28 @@ def test_stop_aborts_at_once_and_begins_no_further_item(lab: Lab) -> None:
     states = lab.client("stepfunctions")
     machine = lab.state_machine(
         distributed_map(
-            bucket, "i.json", {"StartAt": "Work", "States": {"Work": task(name, End=True)}}
+            lab, [1, 2, 3], {"StartAt": "Work", "States": {"Work": task(name, End=True)}}
         )
     )
     arn = states.start_execution(stateMachineArn=machine, name="to-stop")["executionArn"]
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
-    eventually(lambda: log.read_text() if log.exists() else "", lambda text: "begun" in text)
+    eventually(lambda: lab.log(name), lambda text: "begun" in text)
     states.stop_execution(executionArn=arn, error="Tired", cause="of waiting")
     execution = states.describe_execution(executionArn=arn)
     assert execution["status"] == "ABORTED"
     assert (execution["error"], execution["cause"]) == ("Tired", "of waiting")
     assert execution["stopDate"] >= execution["startDate"]
     go.touch()
-    eventually(log.read_text, lambda text: "END" in text)
+    eventually(lambda: lab.log(name), lambda text: "END" in text)
     time.sleep(0.5)  # long enough for a second item to start
-    assert log.read_text().count("begun") == 1
+    assert lab.log(name).count("begun") == 1
     listed = states.list_executions(stateMachineArn=machine, statusFilter="ABORTED")
     assert [item["name"] for item in listed["executions"]] == ["to-stop"]
 
 
 def test_a_stopped_child_of_a_map_is_not_a_failure_and_the_next_item_begins(lab: Lab) -> None:
-    bucket, states = lab.bucket(), lab.client("stepfunctions")
-    lab.client("s3").put_object(Bucket=bucket, Key="waits.json", Body=json.dumps([600, 0]))
+    states = lab.client("stepfunctions")
     wait = {"Wait": {"Type": "Wait", "SecondsPath": "$.item", "End": True}}
-    machine = lab.state_machine(
-        distributed_map(bucket, "waits.json", {"StartAt": "Wait", "States": wait})
-    )
+    machine = lab.state_machine(distributed_map(lab, [600, 0], {"StartAt": "Wait", "States": wait}))
     arn = states.start_execution(stateMachineArn=machine)["executionArn"]
     (running,) = eventually(lambda: children(lab, arn, statusFilter="RUNNING"), bool)
     states.stop_execution(executionArn=running["executionArn"])

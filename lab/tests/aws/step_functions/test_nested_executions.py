@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import Any
 
 import pytest
@@ -62,13 +61,6 @@ def waiting_role(lab: Lab, child: str, *without: str) -> str:
     )
 
 
-def create(lab: Lab, definition: dict[str, Any], role: str) -> str:
-    response = lab.client("stepfunctions").create_state_machine(
-        name=f"machine-{uuid.uuid4().hex[:12]}", definition=json.dumps(definition), roleArn=role
-    )
-    return str(response["stateMachineArn"])
-
-
 def start(lab: Lab, machine: str, name: str, **data: Any) -> str:
     started = lab.client("stepfunctions").start_execution(
         stateMachineArn=machine, input=json.dumps({"name": name, "plan": {}, **data})
@@ -102,7 +94,7 @@ def lasting(lab: Lab) -> str:
 
 
 def test_output_of_a_child_is_parsed_and_its_times_are_milliseconds(lab: Lab, echo: str) -> None:
-    parent = create(lab, parent_of(echo), waiting_role(lab, echo))
+    parent = lab.state_machine(parent_of(echo), waiting_role(lab, echo))
     execution = lab.finished(start(lab, parent, "child-1", plan={"blocks": 4}))
     assert execution["status"] == "SUCCEEDED", execution
     child = json.loads(execution["output"])
@@ -150,7 +142,7 @@ def test_name_of_an_ended_execution_is_refused_by_the_errors_name(lab: Lab, echo
 
 
 def test_stopped_parent_stops_its_child(lab: Lab, lasting: str) -> None:
-    parent = create(lab, parent_of(lasting), waiting_role(lab, lasting))
+    parent = lab.state_machine(parent_of(lasting), waiting_role(lab, lasting))
     arn = start(lab, parent, "stopped")
     child = execution_of(lasting, "stopped")
     running(lab, child)
@@ -191,20 +183,20 @@ def test_role_needs_the_rule_for_the_ends_of_executions(lab: Lab, echo: str) -> 
     for action in ("events:PutTargets", "events:PutRule", "events:DescribeRule"):
         role = waiting_role(lab, echo, action)
         with pytest.raises(ClientError, match="is not authorized to create managed-rule") as error:
-            create(lab, parent_of(echo), role)
+            lab.state_machine(parent_of(echo), role)
         assert error.value.response["Error"]["Code"] == "AccessDeniedException"
         in_a_map = {
             "StartAt": "Each",
             "States": {"Each": {"Type": "Map", "ItemProcessor": parent_of(echo), "End": True}},
         }
         with pytest.raises(ClientError, match="managed-rule"):
-            create(lab, in_a_map, role)
+            lab.state_machine(in_a_map, role)
     without_waiting = parent_of(echo, "arn:aws:states:::states:startExecution")
-    assert create(lab, without_waiting, role)
+    assert lab.state_machine(without_waiting, role)
 
 
 def test_update_to_a_role_without_the_rule_is_refused(lab: Lab, echo: str) -> None:
-    machine = create(lab, parent_of(echo), waiting_role(lab, echo))
+    machine = lab.state_machine(parent_of(echo), waiting_role(lab, echo))
     with pytest.raises(ClientError, match="managed-rule"):
         lab.client("stepfunctions").update_state_machine(
             stateMachineArn=machine, roleArn=waiting_role(lab, echo, "events:PutRule")
@@ -213,7 +205,7 @@ def test_update_to_a_role_without_the_rule_is_refused(lab: Lab, echo: str) -> No
 
 @pytest.mark.parametrize("action", ["states:StartExecution", "states:DescribeExecution"])
 def test_calls_for_a_child_need_the_roles_permission(lab: Lab, echo: str, action: str) -> None:
-    parent = create(lab, parent_of(echo), waiting_role(lab, echo, action))
+    parent = lab.state_machine(parent_of(echo), waiting_role(lab, echo, action))
     execution = lab.finished(start(lab, parent, f"no-{action.rpartition(':')[2]}"))
     assert execution["status"] == "FAILED"
     assert execution["error"] == "StepFunctions.AccessDeniedException"
@@ -221,7 +213,8 @@ def test_calls_for_a_child_need_the_roles_permission(lab: Lab, echo: str, action
 
 
 def test_child_stays_when_the_role_may_not_stop_it(lab: Lab, lasting: str) -> None:
-    parent = create(lab, parent_of(lasting), waiting_role(lab, lasting, "states:StopExecution"))
+    role = waiting_role(lab, lasting, "states:StopExecution")
+    parent = lab.state_machine(parent_of(lasting), role)
     arn = start(lab, parent, "kept")
     child = execution_of(lasting, "kept")
     running(lab, child)
@@ -240,7 +233,7 @@ def test_child_stays_when_the_role_may_not_stop_it(lab: Lab, lasting: str) -> No
 
 def test_record_has_every_call_of_a_nested_execution(lab: Lab, lasting: str) -> None:
     role = waiting_role(lab, lasting)
-    arn = start(lab, create(lab, parent_of(lasting), role), "recorded")
+    arn = start(lab, lab.state_machine(parent_of(lasting), role), "recorded")
     child = execution_of(lasting, "recorded")
 
     def recorded() -> set[tuple[str, str]]:
@@ -269,25 +262,7 @@ def test_record_has_every_call_of_a_nested_execution(lab: Lab, lasting: str) -> 
 
 def test_end_of_a_child_reaches_event_bridge(lab: Lab, echo: str) -> None:
     name = lab.function("def handler(event, context): print(event['detail']['name'])\n")
-    events = lab.client("events")
-    rule = events.put_rule(
-        Name=name,
-        EventPattern=json.dumps(
-            {
-                "source": ["aws.states"],
-                "detail": {"status": ["SUCCEEDED"], "stateMachineArn": [echo]},
-            }
-        ),
-    )["RuleArn"]
-    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{name}"
-    events.put_targets(Rule=name, Targets=[{"Id": "a", "Arn": arn}])
-    lab.client("lambda").add_permission(
-        FunctionName=name,
-        StatementId="events",
-        Action="lambda:InvokeFunction",
-        Principal="events.amazonaws.com",
-        SourceArn=rule,
-    )
+    detail = {"status": ["SUCCEEDED"], "stateMachineArn": [echo]}
+    lab.rule(name, EventPattern=json.dumps({"source": ["aws.states"], "detail": detail}))
     lab.execute(parent_of(echo), '{"name": "announced", "plan": {}}')
-    log = lab.state_directory / "lambda" / "logs" / f"{name}.log"
-    eventually(lambda: log.read_text() if log.exists() else "", lambda text: "announced" in text)
+    eventually(lambda: lab.log(name), lambda text: "announced" in text)
