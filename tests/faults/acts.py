@@ -23,6 +23,13 @@ from tests.lab.waiting import eventually
 Act = Callable[[Scene], AbstractContextManager[object]]
 #: What a quota, a policy and a webhook of a test are called.
 NAME = "fault-of-a-test"
+#: What a policy and a webhook of a test judge.
+_NEW_PODS = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["pods"],
+}
 
 
 def means(
@@ -115,14 +122,15 @@ def delete_pod(role: str) -> Act:
 def evict_pod(role: str) -> Act:
     """Evict a pod of the run, as a drain does."""
 
-    def do(scene: Scene) -> None:
-        pod = scene.pod(role)
-        named = kubernetes.V1ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace)
-        scene.lab.core.create_namespaced_pod_eviction(
-            pod.metadata.name, pod.metadata.namespace, kubernetes.V1Eviction(metadata=named)
-        )
+    return once(lambda scene: _evict(scene, scene.pod(role)))
 
-    return once(do)
+
+def _evict(scene: Scene, pod: kubernetes.V1Pod) -> None:
+    name, namespace = pod.metadata.name, pod.metadata.namespace
+    metadata = kubernetes.V1ObjectMeta(name=name, namespace=namespace)
+    scene.lab.core.create_namespaced_pod_eviction(
+        name, namespace, kubernetes.V1Eviction(metadata=metadata)
+    )
 
 
 def signal_tool(role: str, number: signal.Signals) -> Act:
@@ -205,18 +213,12 @@ def quota(scene: Scene) -> Iterator[None]:
 def refusing_policy(scene: Scene) -> Iterator[None]:
     """An admission policy refuses every new pod of the run."""
     api = kubernetes.AdmissionregistrationV1Api(scene.lab.core.api_client)
-    rule = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["pods"],
-    }
     api.create_validating_admission_policy(
         {
             "metadata": {"name": NAME},
             "spec": {
                 "failurePolicy": "Fail",
-                "matchConstraints": {"resourceRules": [rule]},
+                "matchConstraints": {"resourceRules": [_NEW_PODS]},
                 "validations": [
                     {"expression": "false", "message": "images come from registry.corp only"}
                 ],
@@ -259,14 +261,7 @@ def hanging_webhook(scene: Scene) -> Iterator[None]:
                     "namespaceSelector": selector,
                     # An address of the block for documentation: nobody has it.
                     "clientConfig": {"url": "https://192.0.2.1/"},
-                    "rules": [
-                        {
-                            "apiGroups": [""],
-                            "apiVersions": ["v1"],
-                            "operations": ["CREATE"],
-                            "resources": ["pods"],
-                        }
-                    ],
+                    "rules": [_NEW_PODS],
                 }
             ],
         }
@@ -329,15 +324,8 @@ def _evict_all(scene: Scene, node: str) -> None:
     """Evict the pods of the run from a node."""
     for pod in scene.lab.pods(scene.run_id):
         if pod.spec.node_name == node:
-            named = kubernetes.V1ObjectMeta(
-                name=pod.metadata.name, namespace=pod.metadata.namespace
-            )
             with contextlib.suppress(ApiException):
-                scene.lab.core.create_namespaced_pod_eviction(
-                    pod.metadata.name,
-                    pod.metadata.namespace,
-                    kubernetes.V1Eviction(metadata=named),
-                )
+                _evict(scene, pod)
 
 
 @contextlib.contextmanager
@@ -528,7 +516,7 @@ def _arn(scene: Scene) -> str:
 
 
 def update_stack(scene: Scene) -> None:
-    """Update the stack to what it is, with a template that is deployed anew."""
+    """Update the stack to what it is, with a template that is deployed again."""
     cloudformation = scene.lab.aws("cloudformation")
     (stack,) = cloudformation.describe_stacks(StackName="rackrate")["Stacks"]
     parameters = [

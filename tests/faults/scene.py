@@ -191,7 +191,7 @@ def present(lab: Lab) -> set[str]:
     for node in core.list_node().items:
         for taint in node.spec.taints or []:
             result.add(f"taint {taint.key} of {node.metadata.name}")
-    result |= {f"lease of {holder}" for holder in holders(lab)}
+    result |= {f"lease of {holder}" for holder in lab.holders()}
     eks, cluster = lab.aws("eks"), lab.outputs["ClusterName"]
     for group in eks.list_nodegroups(clusterName=cluster)["nodegroups"]:
         described = eks.describe_nodegroup(clusterName=cluster, nodegroupName=group)["nodegroup"]
@@ -206,13 +206,3 @@ def present(lab: Lab) -> set[str]:
         )["executions"]
         result |= {f"execution {each['name']}" for each in listed}
     return result
-
-
-def holders(lab: Lab) -> set[str]:
-    """The ids that hold a lease on nodes."""
-    response = lab.aws("dynamodb").get_item(
-        TableName=lab.outputs["TableName"],
-        Key={"pk": {"S": "lease"}, "sk": {"S": "nodes"}},
-        ConsistentRead=True,
-    )
-    return {each["M"]["run_id"]["S"] for each in response.get("Item", {}).values() if "M" in each}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,27 +70,7 @@ def attempt(lab: Lab, case: Case, name: str) -> Tried:
         plan, what = CAMPAIGN_PLAN, ("campaign", "run", "--draws", str(CAMPAIGN_STEPS))
     else:
         plan, what = PLAN, ("run",)
-    with case.around(scene):
-        scene.start(
-            *what,
-            *("--plan", scene.plan_path, "--name", name, "--out", str(lab.directory), "--json"),
-            plan=plan,
-        )
-        if case.block:
-            scene.begins_block(min(case.block, plan["blocks"]))
-        else:
-            scene.shows("waiting for servers")
-        began = time.monotonic()
-        with case.act(scene):
-            if case.seconds:
-                _wait(scene, case.seconds)
-        _wait(scene, BUSY * END_SECONDS)
-        code = scene.command.poll() if scene.command is not None else None
-        if code is None:
-            scene.command.kill()
-            scene.command.wait()
-        status = _until_over(scene, name)
-        took = time.monotonic() - began
+    code, status, took = _meet(scene, case, plan, what)
     wrong = [] if code is not None else [f"it had not ended after {BUSY * END_SECONDS:.0f} s"]
     sentence = _sentence(scene)
     name_measured = name
@@ -123,6 +103,33 @@ def attempt(lab: Lab, case: Case, name: str) -> Tried:
     return Tried(case, planned, measured, lost, left, took, sentence, tuple(wrong))
 
 
+def _meet(
+    scene: Scene, case: Case, plan: Mapping[str, Any], what: Sequence[str]
+) -> tuple[int | None, str, float]:
+    """Start what the fault meets, make the fault, and wait for the end.
+
+    Returns the command's exit code, None if it had not ended, the recorded status, and how long it
+    took from the fault to the end.
+    """
+    with case.around(scene):
+        place = ("--name", scene.name, "--out", str(scene.lab.directory), "--json")
+        scene.start(*what, *("--plan", scene.plan_path), *place, plan=plan)
+        if case.block:
+            scene.begins_block(min(case.block, plan["blocks"]))
+        else:
+            scene.shows("waiting for servers")
+        began = time.monotonic()
+        with case.act(scene):
+            if case.seconds:
+                _wait(scene, case.seconds)
+        _wait(scene, BUSY * END_SECONDS)
+        code = scene.command.poll() if scene.command is not None else None
+        if code is None:
+            scene.command.kill()
+            scene.command.wait()
+        return code, _until_over(scene, scene.name), time.monotonic() - began
+
+
 def _wait(scene: Scene, seconds: float) -> None:
     """Wait until the user's command is over, or the time is."""
     deadline = time.monotonic() + seconds
@@ -145,7 +152,7 @@ def _until_over(scene: Scene, name: str) -> str:
 
 
 def _sentence(scene: Scene) -> str:
-    """What the command told the person about what went wrong."""
+    """What the command reported to the person about what went wrong."""
     lines = scene.output("err").read_text("utf-8").splitlines()
     try:
         document: Mapping[str, Any] = json.loads(scene.output("out").read_text("utf-8"))

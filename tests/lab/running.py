@@ -304,6 +304,17 @@ class Lab:
 
         return eventually(ended, seconds=seconds, poll_seconds=0.5)
 
+    def holders(self) -> list[str]:
+        """The ids of the runs and campaigns that hold the lease on nodes."""
+        response = self.aws("dynamodb").get_item(
+            TableName=self.outputs["TableName"],
+            Key={"pk": {"S": "lease"}, "sk": {"S": "nodes"}},
+            ConsistentRead=True,
+        )
+        return [
+            each["M"]["run_id"]["S"] for each in response.get("Item", {}).values() if "M" in each
+        ]
+
     def items(self, run_id: str, prefix: str) -> list[dict[str, Any]]:
         """A run's items in the table whose sort key begins so."""
         pages = (

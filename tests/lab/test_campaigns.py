@@ -60,16 +60,6 @@ def nodes(lab: Lab) -> int:
     return len(lab.nodes(placement_group=True)) + len(lab.nodes(placement_group=False))
 
 
-def holders(lab: Lab) -> list[str]:
-    """The ids that hold a lease on nodes."""
-    response = lab.aws("dynamodb").get_item(
-        TableName=lab.outputs["TableName"],
-        Key={"pk": {"S": "lease"}, "sk": {"S": "nodes"}},
-        ConsistentRead=True,
-    )
-    return [each["M"]["run_id"]["S"] for each in response.get("Item", {}).values() if "M" in each]
-
-
 def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: Lab) -> None:
     before = arms()
     drawn = campaign(lab, "drawn", "--draws", "2")
@@ -101,7 +91,7 @@ def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: 
     assert (lab.directory / "drawn" / "report.html").exists()
     assert (lab.directory / "drawn-02" / "report.html").exists()
     assert nodes(lab) == 2 * SIZE
-    assert holders(lab) == []
+    assert lab.holders() == []
 
     lab.command(
         *(str(TOOLS / "rackrate"), "pool", "drawn-01", "drawn-02", "--name", "pooled"),
@@ -222,7 +212,7 @@ def test_a_campaign_that_is_stopped_in_a_change_or_a_run_leaves_the_nodes_as_the
             seconds=60,
         )
         assert nodes(lab) == 2 * SIZE
-        assert holders(lab) == []
+        assert lab.holders() == []
 
     arn = start(lab, "stopped-changing", {"plan": dict(SHORT), "draws": 2})
     eventually(lambda: caps.links() == [], seconds=60, poll_seconds=0.1)

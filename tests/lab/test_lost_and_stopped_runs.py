@@ -164,7 +164,7 @@ def test_a_run_whose_node_is_lost_for_good_measures_the_others_ends_soon_and_nam
         seconds = time.monotonic() - lost_at
     print(f"{seconds:.0f} s from the fault to the end")
     assert (execution["status"], execution["error"]) == ("FAILED", "NodesUnavailable")
-    message = explained(execution)
+    message = execution["cause"]
     assert message.startswith(f"arm baseline has no pair left to measure: node {node} is not Ready")
     assert "of 48 trials were measured" in message
     assert seconds < BUSY * 120
@@ -328,17 +328,12 @@ def waiting_runs(lab: Lab) -> float:
     return measured
 
 
-def explained(execution: dict[str, Any]) -> str:
-    """The message for people in an execution's cause."""
-    return str(execution["cause"])
-
-
 def test_a_run_that_may_not_wait_for_its_nodes_is_refused_and_names_who_holds_them(
     lab: Lab, waiting_runs: float
 ) -> None:
     execution = lab.execution("refused-while-busy")
     assert (execution["status"], execution["error"]) == ("FAILED", "NodesBusy")
-    sentence = explained(execution)
+    sentence = execution["cause"]
     assert sentence.startswith("stopped holds the nodes of treatment and baseline and should end")
     record = lab.record("refused-while-busy")
     assert (record["status"], record["error"]) == ("failed", "NodesBusy")
@@ -355,7 +350,7 @@ def test_a_node_that_is_lost_while_servers_are_awaited_fails_the_run_as_nodes_un
     assert (execution["status"], execution["error"]) == ("FAILED", "NodesUnavailable")
     node = lab.nodes(placement_group=False)[0]
     quoted = f"arm baseline: {node} not Ready; EKS reports no health issue of node group "
-    assert explained(execution).startswith(quoted)
+    assert execution["cause"].startswith(quoted)
     assert lab.left_in_cluster("node-lost") == []
     # A run that ends badly still reports, with what there is: nothing measured, nothing claimed.
     results = lab.document("node-lost", "results.json")
@@ -399,7 +394,7 @@ def test_a_pair_that_cannot_talk_is_named_before_anything_is_measured(lab: Lab) 
         lab.start("cut-off", {**SHORT, "warm_up": True})
         execution = lab.ended("cut-off")
     assert (execution["status"], execution["error"]) == ("FAILED", "LinksDown")
-    sentence = explained(execution)
+    sentence = execution["cause"]
     assert sentence.startswith("1 of 2 pairs could not be measured in the warm-up:\n")
     assert f"arm treatment, {one} to {other}: " in sentence
     assert "unable to connect" in sentence, "the tool's own words"

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lab import stack
-from lab.tests.aws.region import Lab, group_of_another_account
+from lab.tests.aws.region import (
+    CAPABILITIES,
+    Lab,
+    allow,
+    group_of_another_account,
+    parameter_list,
+)
 from tests.lab_aws.changes import Change
 from tests.lab_aws.kubernetes_api import KubernetesApi
-from tests.waiting import HUNG_SECONDS
 
 _STACK = "AWS::CloudFormation::Stack"
-_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 #: An image that nobody pulls here.
 IMAGE = f"registry.example.com/tools@sha256:{0:064x}"
 
@@ -26,13 +28,7 @@ def packaged(lab: Lab, directory: Path) -> dict[bool, str]:
 
     That for an existing cluster is under True.
     """
-    status = {
-        "endpoint_url": lab.region.endpoint_url,
-        "region": "us-east-1",
-        "access_key_id": lab.region.access_key_id,
-        "secret_access_key": lab.region.secret_access_key,
-        "kubeconfig": str(directory / "kubeconfig"),
-    }
+    status = {**lab.status, "kubeconfig": str(directory / "kubeconfig")}
     roots = {False: stack.OWN_CLUSTER, True: stack.EXISTING_CLUSTER}
     for root in roots.values():
         stack.build(root)
@@ -66,10 +62,8 @@ class OwnStack:
         response = self._client.create_stack(
             StackName=self.name,
             TemplateURL=self.url,
-            Capabilities=_CAPABILITIES,
-            Parameters=[
-                {"ParameterKey": key, "ParameterValue": value} for key, value in self.given.items()
-            ],
+            Capabilities=CAPABILITIES,
+            Parameters=parameter_list(self.given),
         )
         outcome = self._settled(response["StackId"])
         assert outcome.status == "CREATE_COMPLETE", outcome
@@ -114,22 +108,16 @@ class OwnStack:
         response = self._client.update_stack(
             StackName=self.name,
             **template,
-            Capabilities=_CAPABILITIES,
+            Capabilities=CAPABILITIES,
             Parameters=[
-                *({"ParameterKey": key, "ParameterValue": v} for key, v in changes.items()),
+                *parameter_list(changes),
                 *({"ParameterKey": name, "UsePreviousValue": True} for name in unchanged),
             ],
         )
         return self._settled(response["StackId"], before)
 
     def _settled(self, stack_id: str, before: int = 0) -> Outcome:
-        deadline = time.monotonic() + HUNG_SECONDS
-        while True:
-            (description,) = self._client.describe_stacks(StackName=stack_id)["Stacks"]
-            if not description["StackStatus"].endswith("IN_PROGRESS"):
-                break
-            assert time.monotonic() < deadline, description["StackStatus"]
-            time.sleep(0.2)
+        status = self.lab.settled(stack_id)["StackStatus"]
         events = self._events(stack_id)
         reasons = {
             event["LogicalResourceId"]: str(event.get("ResourceStatusReason", ""))
@@ -143,7 +131,7 @@ class OwnStack:
                     if event["ResourceStatus"].endswith("FAILED"):
                         where = f"{name}/{event['LogicalResourceId']}"
                         reasons[where] = str(event.get("ResourceStatusReason", ""))
-        return Outcome(str(description["StackStatus"]), reasons)
+        return Outcome(str(status), reasons)
 
     def _events(self, stack_id: str) -> list[dict[str, Any]]:
         pages = self._client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
@@ -253,20 +241,11 @@ def values_of(lab: Lab, own: OwnStack) -> dict[str, str]:
         InstanceCount=2,
         InstanceMatchCriteria="targeted",
     )["CapacityReservation"]["CapacityReservationId"]
-    boundary = lab.client("iam").create_policy(
-        PolicyName="limit",
-        PolicyDocument=json.dumps(
-            {
-                "Version": "2012-10-17",
-                "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
-            }
-        ),
-    )["Policy"]["Arn"]
     resources = own.resources()
     return {
         "reservation": reservation,
         "shared_group": group_of_another_account().id,
-        "boundary": boundary,
+        "boundary": lab.policy(allow("*", "*")),
         "topic": lab.client("sns").create_topic(Name="pager")["TopicArn"],
         "subnet": resources["Network/PrivateSubnet"],
         "other_subnet": resources["Network/OtherPrivateSubnet"],

@@ -240,8 +240,8 @@ def test_a_directory_is_deployed_changed_and_removed_with_its_bucket(
     more = rackrate("up", *stack, "--release", published, "--nodes", "3", "--yes")
     assert more.stderr.count("perhaps replaced in TreatmentNodes: ") == 1
     assert more.exit_code == 0, more.stderr
-    (stack,) = lab.client("cloudformation").describe_stacks(StackName="released")["Stacks"]
-    parameters = {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
+    (deployed,) = lab.client("cloudformation").describe_stacks(StackName="released")["Stacks"]
+    parameters = {each["ParameterKey"]: each["ParameterValue"] for each in deployed["Parameters"]}
     assert (parameters["NodeCount"], parameters["InstanceType"]) == ("3", "c5n.9xlarge")
     assert "uploading" not in more.stderr
 
@@ -261,8 +261,11 @@ def test_a_directory_is_deployed_changed_and_removed_with_its_bucket(
     ec2.create_tags(
         Resources=[group["GroupId"]], Tags=[{"Key": "GuardDutyManaged", "Value": "true"}]
     )
-    cluster = {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}["ClusterName"]
-    tags = {"cluster.k8s.amazonaws.com/name": cluster, "node.k8s.amazonaws.com/instance_id": "i-1"}
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in deployed["Outputs"]}
+    tags = {
+        "cluster.k8s.amazonaws.com/name": outputs["ClusterName"],
+        "node.k8s.amazonaws.com/instance_id": "i-1",
+    }
     interface = ec2.create_network_interface(
         SubnetId=subnet["SubnetId"], Description="aws-K8S-i-1"
     )["NetworkInterface"]["NetworkInterfaceId"]

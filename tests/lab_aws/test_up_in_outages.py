@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from lab.faults import inject_into
 from lab.tests.aws.region import Lab, eventually
 from tests.waiting import HUNG_SECONDS
 
@@ -28,9 +27,7 @@ def in_outage(lab: Lab) -> Answered:
     def run(fault: str, on: str, strikes: int, *arguments: str | Path) -> tuple[int, Any]:
         command = [sys.executable, "-m", "rackrate_cli", *map(str, arguments), "--json"]
         options = {"error": "ServiceUnavailable"} if fault == "api-failing" else {}
-        with inject_into(
-            lab.region.endpoint_url, fault, on=on, callers="user", **options
-        ) as active:
+        with lab.fault(fault, on=on, callers="user", **options) as active:
             process = subprocess.Popen(
                 command,
                 env=lab.environment(),
@@ -78,5 +75,6 @@ def test_a_lost_answer_of_cloudformation_ends_nothing_and_nothing_is_done_twice(
     events = lab.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
     begun = [each for each in events if each["ResourceStatus"] == "CREATE_IN_PROGRESS"]
     assert len(begun) == len({each["LogicalResourceId"] for each in begun})
-    assert in_outage("api-answer-lost", "cloudformation:DeleteStack", OUTAGE, "down", "--stack",
-                     name, "--yes")[0] == 0  # fmt: skip
+    on = "cloudformation:DeleteStack"
+    code, _ = in_outage("api-answer-lost", on, OUTAGE, "down", "--stack", name, "--yes")
+    assert code == 0

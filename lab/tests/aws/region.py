@@ -12,6 +12,7 @@ import time
 import uuid
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ import boto3
 from botocore.config import Config
 
 from lab.aws.account import ACCOUNT_ID, REGION
+from lab.aws.authorization.audit import RECORD_FILE, Call, read_calls
 from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup
 from lab.aws.eks.infrastructure import NodeLaunchError, NodeSpec
 from lab.aws.iam.identity import assume_role
 from lab.aws.server import Region
+from lab.faults import Injected, inject_into
 from tests.waiting import HUNG_SECONDS
 
 NOTHING: Mapping[str, str] = {}
@@ -156,6 +159,20 @@ class Lab:
             )
         return self._clients[service]
 
+    def fault(self, name: str, **options: Any) -> AbstractContextManager[Injected]:
+        """Inject a fault while a context lasts; see `lab.faults.inject`."""
+        return inject_into(self.region.endpoint_url, name, **options)
+
+    @property
+    def status(self) -> dict[str, str]:
+        """What `lab.stack` needs to know of a lab."""
+        return {
+            "endpoint_url": self.region.endpoint_url,
+            "region": REGION,
+            "access_key_id": self.region.access_key_id,
+            "secret_access_key": self.region.secret_access_key,
+        }
+
     def environment(self) -> dict[str, str]:
         """The environment of a child process whose user has the Region instead of AWS."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
@@ -191,6 +208,28 @@ class Lab:
         self.permit(response["Role"]["Arn"], *statements or (allow("*", "*"),))
         return str(response["Role"]["Arn"])
 
+    def policy(self, *statements: dict[str, Any]) -> str:
+        """Create a managed policy. Returns its ARN."""
+        response = self.client("iam").create_policy(
+            PolicyName=f"policy-{uuid.uuid4().hex[:8]}",
+            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": list(statements)}),
+        )
+        return str(response["Policy"]["Arn"])
+
+    def table(self, *keys: str, **settings: Any) -> str:
+        """Create a table with one or two keys, by default `pk`. Returns its name."""
+        name = f"table-{uuid.uuid4().hex[:8]}"
+        keys = keys or ("pk",)
+        request = {
+            "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in keys],
+            "KeySchema": key_schema(*keys),
+            **settings,
+        }
+        self.client("dynamodb").create_table(
+            TableName=name, BillingMode="PAY_PER_REQUEST", **request
+        )
+        return name
+
     def permit(self, role_arn: str, *statements: dict[str, Any]) -> None:
         """Replace a role's permissions."""
         self.client("iam").put_role_policy(
@@ -199,7 +238,7 @@ class Lab:
             PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": list(statements)}),
         )
 
-    def as_role(self, role_arn: str, service: str) -> Any:
+    def as_role(self, role_arn: str, service: str, attempts: int = 1, **config: Any) -> Any:
         """A client with the role's credentials."""
         keys = assume_role(role_arn, "test")
         return boto3.client(
@@ -209,7 +248,9 @@ class Lab:
             aws_access_key_id=keys.access_key_id,
             aws_secret_access_key=keys.secret_access_key,
             aws_session_token=keys.session_token,
-            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
+            config=Config(
+                s3={"addressing_style": "path"}, retries={"total_max_attempts": attempts}, **config
+            ),
         )
 
     def function(self, code: str, files: Mapping[str, str] = NOTHING, **settings: Any) -> str:
@@ -235,6 +276,12 @@ class Lab:
         """What a function's processes have printed, with Lambda's own lines; empty at first."""
         path = self.state_directory / "lambda" / "logs" / f"{function}.log"
         return path.read_text() if path.exists() else ""
+
+    def calls(self, role_arn: str) -> list[Call]:
+        """The calls that a role made so far."""
+        name = role_arn.rsplit("/", 1)[-1]
+        calls = read_calls(self.state_directory / RECORD_FILE)
+        return [call for call in calls if call.role == name]
 
     def rule(self, function: str, **settings: Any) -> None:
         """Create a rule of EventBridge, called as the function, that may invoke it."""
@@ -350,6 +397,12 @@ class Lab:
 def function_arn(name: str) -> str:
     """The ARN of a function."""
     return f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}"
+
+
+def key_schema(*keys: str) -> list[dict[str, str]]:
+    """The keys of a table or of an index in DynamoDB's form."""
+    kinds = ("HASH", "RANGE")
+    return [{"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, kinds, strict=False)]
 
 
 def parameter_list(parameters: Mapping[str, str]) -> list[dict[str, str]]:

@@ -8,7 +8,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
@@ -34,13 +33,7 @@ class Table:
     """A table with the item EVERY_TYPE, which a query finds."""
 
     def __init__(self, lab: Lab) -> None:
-        self.client, self.name = lab.client("dynamodb"), f"table-{uuid4().hex}"
-        self.client.create_table(
-            TableName=self.name,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        )
+        self.client, self.name = lab.client("dynamodb"), lab.table()
         write = TypeSerializer().serialize
         item = {key: write(value) for key, value in EVERY_TYPE.items()}
         self.client.put_item(TableName=self.name, Item=item)

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from lab.aws import event_bridge
-from lab.faults import inject_into
 from lab.tests.aws.region import Lab, eventually, function_arn
 
 
@@ -91,7 +90,7 @@ def test_a_lost_event_reaches_no_target_and_the_next_one_does(lab: Lab) -> None:
         arn = states.start_execution(stateMachineArn=machine, name=execution)["executionArn"]
         assert lab.finished(arn)["status"] == "FAILED"
 
-    with inject_into(lab.region.endpoint_url, "event-lost") as lost:
+    with lab.fault("event-lost") as lost:
         end("lost")
         eventually(lambda: lost.hits, bool)
     end("told")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import textwrap
-import uuid
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from lab.aws.authorization import authorizer
-from lab.aws.authorization.audit import RECORD_FILE, deployed_policies, read_calls, table_of
-from lab.tests.aws.region import Lab, allow, eventually, function_arn, task
+from lab.aws.authorization.audit import RECORD_FILE, deployed_policies, table_of
+from lab.tests.aws.region import Lab, allow, eventually, function_arn, key_schema, task
 
 ACCOUNT = "123456789012"
 
@@ -20,27 +19,13 @@ ACCOUNT = "123456789012"
 @pytest.fixture(scope="module")
 def table(lab: Lab) -> str:
     """A table with an index. Returns its ARN."""
-    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "other")]
     index = {
         "IndexName": "others",
-        "KeySchema": [{"AttributeName": "other", "KeyType": "HASH"}],
+        "KeySchema": key_schema("other"),
         "Projection": {"ProjectionType": "ALL"},
     }
-    return new_table(lab, AttributeDefinitions=attributes, GlobalSecondaryIndexes=[index])
-
-
-def new_table(lab: Lab, **settings: Any) -> str:
-    """Create a table whose key is `pk`. Returns its ARN."""
-    response = lab.client("dynamodb").create_table(
-        **{
-            "TableName": f"table-{uuid.uuid4().hex[:8]}",
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-            **settings,
-        }
-    )
-    return str(response["TableDescription"]["TableArn"])
+    name = lab.table("pk", "other", KeySchema=key_schema("pk"), GlobalSecondaryIndexes=[index])
+    return f"arn:aws:dynamodb:us-east-1:{ACCOUNT}:table/{name}"
 
 
 def name_of(arn: str) -> str:
@@ -100,12 +85,7 @@ def test_a_change_of_policy_counts_at_once_and_a_denial_wins(lab: Lab, table: st
 
 
 def test_a_permissions_boundary_limits_what_policies_allow(lab: Lab, table: str) -> None:
-    boundary = lab.client("iam").create_policy(
-        PolicyName=f"boundary-{uuid.uuid4().hex[:8]}",
-        PolicyDocument=json.dumps(
-            {"Version": "2012-10-17", "Statement": [allow("dynamodb:GetItem", "*")]}
-        ),
-    )["Policy"]["Arn"]
+    boundary = lab.policy(allow("dynamodb:GetItem", "*"))
     role = lab.role("lambda.amazonaws.com", allow("dynamodb:*", "*"), boundary=boundary)
     shown = lab.client("iam").get_role(RoleName=name_of(role))["Role"]
     assert shown["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary
@@ -189,8 +169,7 @@ def test_a_customers_key_needs_permission_of_its_own(lab: Lab) -> None:
 
 def encrypted_table(lab: Lab, **encryption: str) -> str:
     """Create a table encrypted by KMS. Returns its name."""
-    settings = {"Enabled": True, "SSEType": "KMS", **encryption}
-    return name_of(new_table(lab, SSESpecification=settings))
+    return lab.table(SSESpecification={"Enabled": True, "SSEType": "KMS", **encryption})
 
 
 def test_a_table_under_awss_own_key_needs_no_permission_for_the_key(lab: Lab) -> None:
@@ -332,9 +311,7 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
     refused(lab, role, "dynamodb", "scan", TableName=name)
     calls = eventually(
         lambda: [
-            (call.logical_id, call.action, call.resource, call.allowed)
-            for call in read_calls(lab.state_directory / RECORD_FILE)
-            if call.role == name_of(role)
+            (call.logical_id, call.action, call.resource, call.allowed) for call in lab.calls(role)
         ],
         lambda rows: len(rows) >= 2,
     )
@@ -344,21 +321,14 @@ def test_calls_are_recorded_with_the_roles_place_in_its_stack(lab: Lab, table: s
     ]
     policies = deployed_policies(lab.client("cloudformation"), lab.client("iam"))
     assert policies["Reader"][0]["Action"] == "dynamodb:GetItem"
-    status = {
-        "access_key_id": lab.region.access_key_id,
-        "secret_access_key": lab.region.secret_access_key,
-        "region": "us-east-1",
-        "endpoint_url": lab.region.endpoint_url,
-    }
-    rows = [row for row in table_of(status, lab.state_directory / RECORD_FILE) if "Reader" in row]
+    record = lab.state_directory / RECORD_FILE
+    rows = [row for row in table_of(lab.status, record) if "Reader" in row]
     assert rows == [
         ("Reader", "dynamodb:GetItem", "used", table),
         ("Reader", "dynamodb:Scan", "REFUSED", table),
     ]
     # A function may outlive its role's policies while its stack is deleted: it is refused, and that
     # is no finding.
-    own = name_of(role)
-    lab.client("iam").delete_role_policy(RoleName=own, PolicyName="read")
+    lab.client("iam").delete_role_policy(RoleName=name_of(role), PolicyName="read")
     refused(lab, role, "dynamodb", "describe_table", TableName=name)
-    recorded = [call for call in read_calls(lab.state_directory / RECORD_FILE) if call.role == own]
-    assert {call.action for call in recorded} == {"dynamodb:GetItem", "dynamodb:Scan"}
+    assert {call.action for call in lab.calls(role)} == {"dynamodb:GetItem", "dynamodb:Scan"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import Any
 
 import boto3
@@ -13,7 +12,7 @@ from rackrate_cli.reading.baselines import Baseline
 from rackrate_cli.reading.stack import Stack
 
 from lab.aws.iam.identity import assume_role
-from lab.tests.aws.region import Lab, allow
+from lab.tests.aws.region import Lab, allow, key_schema
 from tests.docs.blocks import ROOT, blocks_of
 
 KEYS = ("pk", "sk", "gsi1pk", "gsi1sk")
@@ -42,27 +41,12 @@ def statements(table: str) -> list[dict[str, Any]]:
 
 def new_table(lab: Lab) -> str:
     """A table with the stack's keys and its index."""
-    name = f"table-{uuid.uuid4().hex[:8]}"
-    lab.client("dynamodb").create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in KEYS],
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "runs",
-                "KeySchema": [
-                    {"AttributeName": "gsi1pk", "KeyType": "HASH"},
-                    {"AttributeName": "gsi1sk", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-    )
-    return name
+    index = {
+        "IndexName": "runs",
+        "KeySchema": key_schema("gsi1pk", "gsi1sk"),
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    return lab.table(*KEYS, KeySchema=key_schema("pk", "sk"), GlobalSecondaryIndexes=[index])
 
 
 @pytest.fixture(scope="module")
@@ -114,32 +98,30 @@ def test_a_caller_writes_no_other_item(lab: Lab, table: str, caller: str, name: 
         getattr(lab.as_role(caller, "dynamodb"), operation)(TableName=table, **request)
 
 
+def of_table(name: str, operation: str, content: Any) -> dict[str, Any]:
+    """The request of an operation on one table."""
+    if operation.startswith("batch"):
+        return {"RequestItems": {name: content}}
+    if operation.startswith("transact"):
+        parts = [{k: {"TableName": name, **v} for k, v in each.items()} for each in content]
+        return {"TransactItems": parts}
+    return {"TableName": name, **content}
+
+
 @pytest.mark.parametrize(
-    ("operation", "request_"),
+    ("operation", "parts"),
     [
-        ("transact_write_items", {"TransactItems": [{"Put": {"Item": VERDICT}}]}),
-        ("transact_write_items", {"TransactItems": [{"Delete": {"Key": LEASE}}]}),
-        (
-            "transact_write_items",
-            {"TransactItems": [{"Put": {"Item": MINE}}, {"Delete": {"Key": LEASE}}]},
-        ),
-        ("batch_write_item", {"RequestItems": [{"DeleteRequest": {"Key": LEASE}}]}),
+        ("transact_write_items", [{"Put": {"Item": VERDICT}}]),
+        ("transact_write_items", [{"Delete": {"Key": LEASE}}]),
+        ("transact_write_items", [{"Put": {"Item": MINE}}, {"Delete": {"Key": LEASE}}]),
+        ("batch_write_item", [{"DeleteRequest": {"Key": LEASE}}]),
     ],
 )
 def test_no_transaction_and_no_batch_writes_another_item(
-    lab: Lab, table: str, caller: str, operation: str, request_: dict[str, Any]
+    lab: Lab, table: str, caller: str, operation: str, parts: list[dict[str, Any]]
 ) -> None:
-    if operation == "batch_write_item":
-        request = {"RequestItems": {table: request_["RequestItems"]}}
-    else:
-        parts = [
-            {kind: {"TableName": table, **part}}
-            for item in request_["TransactItems"]
-            for kind, part in item.items()
-        ]
-        request = {"TransactItems": parts}
     with pytest.raises(ClientError, match="AccessDenied"):
-        getattr(lab.as_role(caller, "dynamodb"), operation)(**request)
+        getattr(lab.as_role(caller, "dynamodb"), operation)(**of_table(table, operation, parts))
 
 
 # -- the lab's condition keys
@@ -192,19 +174,10 @@ def test_the_lab_knows_the_partition_keys_of_each_call(
     }
     role = lab.role("lambda.amazonaws.com", allow("dynamodb:*", "*", Condition=only))
     call = getattr(lab.as_role(role, "dynamodb"), operation)
-
-    def request(content: Any) -> dict[str, Any]:
-        if operation.startswith("batch"):
-            return {"RequestItems": {name: content}}
-        if operation.startswith("transact"):
-            parts = [{k: {"TableName": name, **v} for k, v in each.items()} for each in content]
-            return {"TransactItems": parts}
-        return {"TableName": name, **content}
-
     if within is not None:
-        call(**request(within))
+        call(**of_table(name, operation, within))
     with pytest.raises(ClientError, match="AccessDenied"):
-        call(**request(beyond))
+        call(**of_table(name, operation, beyond))
 
 
 def test_a_transaction_s_parts_are_judged_one_by_one(lab: Lab) -> None:

@@ -258,6 +258,4 @@ def test_the_last_lines_of_a_deleted_function_ask_for_no_permission(lab: Lab) ->
     lab.client("iam").delete_role_policy(RoleName=role.rsplit("/", 1)[-1], PolicyName="test")
     go.touch()
     eventually(lambda: lab.log(name), lambda text: "REPORT" in text)
-    calls = (lab.state_directory / "calls.jsonl").read_text().splitlines()
-    of_role = [call for call in map(json.loads, calls) if call["role"] == role.rsplit("/", 1)[-1]]
-    assert [call for call in of_role if not call["allowed"]] == []
+    assert [call for call in lab.calls(role) if not call.allowed] == []

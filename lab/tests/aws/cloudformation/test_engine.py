@@ -396,29 +396,6 @@ def test_change_set_needs_no_capability_for_macros_without_nested_stacks(lab: La
     )
 
 
-def test_change_set_creates_and_updates(lab: Lab) -> None:
-    cloudformation = lab.client("cloudformation")
-    body = "Resources: {Log: {Type: AWS::Logs::LogGroup, Properties: {RetentionInDays: 7}}}"
-    for kind, text in (("CREATE", body), ("UPDATE", body.replace("7", "30"))):
-        change_set = cloudformation.create_change_set(
-            StackName="by-change-set", ChangeSetName="c", ChangeSetType=kind, TemplateBody=text
-        )
-        described = cloudformation.describe_change_set(ChangeSetName=change_set["Id"])
-        assert described["Status"] == "CREATE_COMPLETE"
-        change = described["Changes"][0]["ResourceChange"]
-        assert (change["LogicalResourceId"], change["ResourceType"]) == (
-            "Log",
-            "AWS::Logs::LogGroup",
-        )
-        cloudformation.execute_change_set(ChangeSetName=change_set["Id"])
-        eventually(
-            lambda: cloudformation.describe_stacks(StackName="by-change-set")["Stacks"][0],
-            lambda stack, kind=kind: stack["StackStatus"] == f"{kind}_COMPLETE",
-        )
-    groups = lab.client("logs").describe_log_groups(logGroupNamePrefix="by-change-set")
-    assert groups["logGroups"][0]["retentionInDays"] == 30
-
-
 def test_deletion_during_creation_leaves_nothing(lab: Lab, bucket: str) -> None:
     """A stack deleted while its custom resource works is cleaned up."""
     cloudformation = lab.client("cloudformation")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 
 import pytest
 from botocore.exceptions import ClientError
@@ -13,7 +12,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from lab.aws.cloudformation.coercion import lost
 from lab.aws.cloudformation.resources import TYPES
 from lab.tests.aws.cluster_templates import NETWORK
-from lab.tests.aws.region import Lab, eventually
+from lab.tests.aws.region import Lab, allow, eventually
 
 
 def refused(lab: Lab, template: str) -> dict[str, str]:
@@ -391,11 +390,7 @@ def test_a_role_keeps_its_boundary_and_must_have_one_that_exists(lab: Lab) -> No
           Role: {{Value: !Ref Role}}
     """
     iam = lab.client("iam")
-    boundary = iam.create_policy(
-        PolicyName=f"boundary-{uuid.uuid4().hex[:8]}",
-        PolicyDocument='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",'
-        ' "Action": "*", "Resource": "*"}]}',
-    )["Policy"]["Arn"]
+    boundary = lab.policy(allow("*", "*"))
     stack = lab.created(template.format(arn=boundary))
     role = iam.get_role(RoleName=stack["Role"])["Role"]
     assert role["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary

@@ -35,15 +35,8 @@ class Addons:
         assert change["status"] == "InProgress"
         return str(change["id"])
 
-    def outcome(self, update: str, addon: str = "vpc-cni") -> dict[str, Any]:
-        return dict(
-            self.eks.describe_update(name=self.name, addonName=addon, updateId=update)["update"]
-        )
-
     def ended(self, update: str, addon: str = "vpc-cni") -> dict[str, Any]:
-        return eventually(
-            lambda: self.outcome(update, addon), lambda change: change["status"] != "InProgress"
-        )
+        return self.setup.ended(update, addonName=addon)
 
 
 @pytest.fixture
@@ -164,7 +157,7 @@ def test_unknown_add_ons_versions_and_updates_are_refused(addons: Addons) -> Non
     ):
         addons.update(addonVersion="v1.99.0-eksbuild.1")
     with pytest.raises(addons.eks.exceptions.ResourceNotFoundException, match="No update found"):
-        addons.outcome("00000000-0000-0000-0000-000000000000")
+        addons.ended("00000000-0000-0000-0000-000000000000")
     with pytest.raises(addons.eks.exceptions.ResourceInUseException):
         addons.create()
 

@@ -163,13 +163,15 @@ class Setup:
             scalingConfig={"minSize": 0, "maxSize": 8, "desiredSize": desired},
         )["update"]
         assert update["status"] == "InProgress"
-        ended = eventually(
-            lambda: self.eks.describe_update(
-                name=self.name, nodegroupName=name, updateId=update["id"]
-            )["update"],
+        ended = self.ended(update["id"], nodegroupName=name)
+        return self.settled(name), ended
+
+    def ended(self, update: str, **of: str) -> dict[str, Any]:
+        """An update of the cluster, or of one of its node groups or add-ons, when it is over."""
+        return eventually(
+            lambda: self.eks.describe_update(name=self.name, updateId=update, **of)["update"],
             lambda change: change["status"] != "InProgress",
         )
-        return self.settled(name), ended
 
     def placement_group(self, strategy: str, **settings: Any) -> str:
         name = f"g-{uuid.uuid4().hex[:8]}"
@@ -669,12 +671,6 @@ def test_an_instance_that_somebody_terminates_is_replaced_by_one_of_another_name
     assert lost.name in cluster.recorded.terminated
     assert cluster.settled(group["nodegroupName"])["status"] == "ACTIVE"
     cluster.scale(group, 0)
-    assert cluster.nodes(group) == []
-
-
-def test_a_node_group_can_begin_empty(cluster: Setup) -> None:
-    group = cluster.node_group(desired=0)
-    assert group["status"] == "ACTIVE"
     assert cluster.nodes(group) == []
 
 

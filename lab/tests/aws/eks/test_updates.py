@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lab.tests.aws.eks.test_node_groups import Setup
-from lab.tests.aws.region import Lab, allow, eventually
+from lab.tests.aws.region import Lab, allow
 from rackrate.measure.releases import Images, releases
 
 
@@ -21,15 +21,9 @@ def cluster(lab: Lab) -> Setup:
     return setup
 
 
-def ended(cluster: Setup, update: dict[str, Any], **names: str) -> str:
-    """The status of an update that is over."""
-    result = eventually(
-        lambda: cluster.eks.describe_update(
-            name=cluster.name, updateId=update["update"]["id"], **names
-        )["update"],
-        lambda one: one["status"] != "InProgress",
-    )
-    return str(result["status"])
+def ended(cluster: Setup, begun: dict[str, Any], **of: str) -> str:
+    """The status of an update when it is over."""
+    return str(cluster.ended(begun["update"]["id"], **of)["status"])
 
 
 def test_a_version_goes_up_by_one_and_nodes_follow_it(cluster: Setup) -> None:

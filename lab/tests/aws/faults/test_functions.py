@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from lab.faults import inject_into
 from lab.tests.aws.region import Lab, eventually
 
 SLOW = """
@@ -49,7 +48,7 @@ def invoke(lab: Lab, name: str, **event: Any) -> Any:
 
 def test_a_crash_ends_the_invocation_with_lambdas_error_and_the_next_one_runs(lab: Lab) -> None:
     name = lab.function(SLOW, Timeout=120)
-    with inject_into(lab.region.endpoint_url, "function-crash", on=name) as fault:
+    with lab.fault("function-crash", on=name) as fault:
         assert invoke(lab, name, seconds=60)["errorType"] == "Runtime.ExitError"
         assert fault.hits == 1
     assert invoke(lab, name, seconds=0.1) == "done"
@@ -57,7 +56,7 @@ def test_a_crash_ends_the_invocation_with_lambdas_error_and_the_next_one_runs(la
 
 def test_a_crash_spares_other_functions(lab: Lab) -> None:
     name, other = lab.function(SLOW), lab.function(SLOW)
-    with inject_into(lab.region.endpoint_url, "function-crash", on=name) as fault:
+    with lab.fault("function-crash", on=name) as fault:
         assert invoke(lab, other, seconds=0.2) == "done"
         assert fault.hits == 0
 
@@ -65,7 +64,7 @@ def test_a_crash_spares_other_functions(lab: Lab) -> None:
 def test_a_frozen_function_times_out(lab: Lab, tmp_path: Path) -> None:
     name = lab.function(PATIENT.format(directory=str(tmp_path)), Timeout=5)
     with (
-        inject_into(lab.region.endpoint_url, "function-frozen", on=name),
+        lab.fault("function-frozen", on=name),
         ThreadPoolExecutor() as pool,
     ):
         response = freeze(lab, name, tmp_path, pool)
@@ -75,7 +74,7 @@ def test_a_frozen_function_times_out(lab: Lab, tmp_path: Path) -> None:
 def test_a_frozen_function_runs_on_when_the_fault_is_taken_back(lab: Lab, tmp_path: Path) -> None:
     name = lab.function(PATIENT.format(directory=str(tmp_path)), Timeout=120)
     with ThreadPoolExecutor() as pool:
-        with inject_into(lab.region.endpoint_url, "function-frozen", on=name):
+        with lab.fault("function-frozen", on=name):
             response = freeze(lab, name, tmp_path, pool)
             assert not wait([response], timeout=0.2).done
         assert response.result() == "done"
@@ -98,7 +97,7 @@ def freeze(lab: Lab, name: str, directory: Path, pool: ThreadPoolExecutor) -> Fu
 def test_a_function_without_memory_is_killed(lab: Lab) -> None:
     name = lab.function(GREEDY, MemorySize=512)
     assert invoke(lab, name) == "done"
-    with inject_into(lab.region.endpoint_url, "function-out-of-memory", on=name, after="0"):
+    with lab.fault("function-out-of-memory", on=name, after="0"):
         # It takes 8 s to get all, so that the fault is there before on a busy machine too.
         response = invoke(lab, name, mebibytes=400, pause=0.02)
         assert response["errorType"] == "Runtime.ExitError"
@@ -118,7 +117,7 @@ def handler(event, context):
     name = lab.function(busy, Timeout=120)
     invoke(lab, name)
     started = time.monotonic()
-    with inject_into(lab.region.endpoint_url, "function-starved", on=name, rate=0.8, after="0"):
+    with lab.fault("function-starved", on=name, rate=0.8, after="0"):
         assert invoke(lab, name) == "done"
     # A fifth of the time is left for 0.3 s of work; a busy machine takes longer still.
     assert time.monotonic() - started > 1.0

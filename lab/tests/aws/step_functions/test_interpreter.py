@@ -268,18 +268,6 @@ def test_a_stopped_child_of_a_map_is_not_a_failure_and_the_next_item_begins(lab:
     assert not children(lab, arn, statusFilter="RUNNING")
 
 
-def test_time_limit_of_the_machine(lab: Lab) -> None:
-    execution = lab.execute(
-        {
-            "TimeoutSeconds": 1,
-            "StartAt": "Wait",
-            "States": {"Wait": {"Type": "Wait", "Seconds": 60, "End": True}},
-        }
-    )
-    assert execution["status"] == "TIMED_OUT"
-    assert execution["stopDate"]
-
-
 def test_history_tells_what_happened(lab: Lab) -> None:
     name = lab.function("def handler(event, context): return {'x': 1}\n")
     execution = lab.execute({"StartAt": "Do", "States": {"Do": task(name, End=True)}})

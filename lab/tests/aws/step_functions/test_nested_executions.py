@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lab.aws.authorization.audit import RECORD_FILE, read_calls
 from lab.tests.aws.region import Lab, allow, eventually
 
 SYNC = "arn:aws:states:::states:startExecution.sync"
@@ -220,12 +219,9 @@ def test_child_stays_when_the_role_may_not_stop_it(lab: Lab, lasting: str) -> No
     running(lab, child)
     states = lab.client("stepfunctions")
     states.stop_execution(executionArn=arn)
-    record = lab.state_directory / RECORD_FILE
     eventually(
-        lambda: [call for call in read_calls(record) if call.resource == child],
-        lambda calls: any(
-            call.action == "states:StopExecution" and not call.allowed for call in calls
-        ),
+        lambda: [call.action for call in lab.calls(role) if not call.allowed],
+        lambda actions: actions == ["states:StopExecution"],
     )
     assert states.describe_execution(executionArn=child)["status"] == "RUNNING"
     states.stop_execution(executionArn=child)
@@ -237,11 +233,7 @@ def test_record_has_every_call_of_a_nested_execution(lab: Lab, lasting: str) -> 
     child = execution_of(lasting, "recorded")
 
     def recorded() -> set[tuple[str, str]]:
-        return {
-            (call.action, call.resource)
-            for call in read_calls(lab.state_directory / RECORD_FILE)
-            if call.role == role.rpartition("/")[2] and call.allowed
-        }
+        return {(call.action, call.resource) for call in lab.calls(role) if call.allowed}
 
     running(lab, child)
     described = ("states:DescribeExecution", child)

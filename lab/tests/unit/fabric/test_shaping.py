@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -185,14 +186,18 @@ def test_eight_flows_from_neighbouring_ports_have_eight_leaves() -> None:
         assert len(taken) == 8
 
 
-def test_every_leaf_a_frame_can_get_exists_and_has_the_cap_of_its_set() -> None:
-    limits = Limits.of_instance(10e9, 0.1)
-    lines = egress_commands("eth0", limits, ena_express=False)
-    ceilings = {
-        words[words.index("classid") + 1]: words[words.index("ceil") + 1]
+def of_classes(word: str, lines: Iterable[str]) -> dict[str, str]:
+    """The value after a word in the commands of each class, by the class's id."""
+    return {
+        words[words.index("classid") + 1]: words[words.index(word) + 1]
         for words in map(str.split, lines)
         if words[0] == "class"
     }
+
+
+def test_every_leaf_a_frame_can_get_exists_and_has_the_cap_of_its_set() -> None:
+    limits = Limits.of_instance(10e9, 0.1)
+    ceilings = of_classes("ceil", egress_commands("eth0", limits, ena_express=False))
     for number in range(shaping.LEAVES):
         assert ceilings[f"1:{shaping.OUTSIDE_BASE + number:x}"] == "500000000bit"
         assert ceilings[f"1:{shaping.CLUSTER_BASE + number:x}"] == "1000000000bit"
@@ -206,14 +211,11 @@ def test_other_limits_change_every_class_of_a_tree_and_nothing_else() -> None:
     for express in (False, True):
         created = egress_commands("eth0", limits, ena_express=express)
         changed = class_commands("eth0", limits.times(0.9), ena_express=express)
-        of = [
-            [line.split("classid ")[1].split()[0] for line in lines if line.startswith("class")]
-            for lines in (created, changed)
-        ]
-        assert of[0] == of[1]
+        ceilings = of_classes("ceil", changed)
+        assert list(ceilings) == list(of_classes("ceil", created))
         assert all(line.startswith("class replace") for line in changed)
-        ceilings = {line.split("ceil ")[1].split()[0] for line in changed}
-        assert ceilings == {f"{rate * 0.9 * 1e8:.0f}bit" for rate in (50, 5, 10, 25)[: 3 + express]}
+        rates = (50, 5, 10, 25)[: 3 + express]
+        assert set(ceilings.values()) == {f"{rate * 0.9 * 1e8:.0f}bit" for rate in rates}
 
 
 def test_a_factor_of_one_restores_the_limits() -> None:
@@ -223,12 +225,8 @@ def test_a_factor_of_one_restores_the_limits() -> None:
 
 
 def test_only_a_node_with_ena_express_has_its_leaves() -> None:
-    lines = egress_commands("eth0", Limits.of_instance(50e9, 0.1), ena_express=True)
-    ceilings = {
-        words[words.index("classid") + 1]: words[words.index("ceil") + 1]
-        for words in map(str.split, lines)
-        if words[0] == "class"
-    }
+    limits = Limits.of_instance(50e9, 0.1)
+    ceilings = of_classes("ceil", egress_commands("eth0", limits, ena_express=True))
     for number in range(shaping.LEAVES):
         assert ceilings[f"1:{shaping.ENA_EXPRESS_BASE + number:x}"] == "2500000000bit"
     assert len(ceilings) == 2 + 3 * shaping.LEAVES
@@ -249,16 +247,9 @@ def test_a_flow_is_never_allowed_more_than_its_instance(
 def test_the_guaranteed_rates_of_the_leaves_do_not_exceed_the_instance() -> None:
     """htb grants guaranteed rates even past the parent's, which would break the instance's cap."""
     limits = Limits.of_instance(10e9, 0.1)
-    words = [
-        line.split()
-        for line in egress_commands("eth0", limits, ena_express=False)
-        if line.startswith("class")
-    ]
-    rates = {
-        line[line.index("classid") + 1]: int(line[line.index("rate") + 1].removesuffix("bit"))
-        for line in words
-    }
-    one_set = sum(rates[f"1:{shaping.OUTSIDE_BASE + n:x}"] for n in range(shaping.LEAVES))
+    rates = of_classes("rate", egress_commands("eth0", limits, ena_express=False))
+    leaves = [rates[f"1:{shaping.OUTSIDE_BASE + number:x}"] for number in range(shaping.LEAVES)]
+    one_set = sum(int(rate.removesuffix("bit")) for rate in leaves)
     assert one_set <= limits.instance
 
 
