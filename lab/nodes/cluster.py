@@ -226,9 +226,7 @@ class RunningCluster:
 
     def upgrade(self, version: str) -> None:
         """Refuse any other version than the one that the lab builds; see `KubernetesCluster`."""
-        built = kubernetes.version()
-        if version.split(".")[:2] != built.split(".")[:2]:
-            raise ClusterLaunchError(f"The lab builds Kubernetes {built}, and runs no {version}.")
+        require_built(version)
 
     def remove_addon(self, addon: str) -> None:
         """Remove its pods; see `KubernetesCluster`."""
@@ -359,6 +357,13 @@ class RunningCluster:
             for process in self._nodes[name].running
         )
         return f"not Ready after {READY_SECONDS:.0f} s: {', '.join(unready)} ({ends})"
+
+
+def require_built(version: str) -> None:
+    """Raise ClusterLaunchError for another version of Kubernetes than the one the lab builds."""
+    built = kubernetes.version()
+    if version.split(".")[:2] != built.split(".")[:2]:
+        raise ClusterLaunchError(f"The lab builds Kubernetes {built}, and runs no {version}.")
 
 
 def _ready_at(node: Mapping[str, Any]) -> float:

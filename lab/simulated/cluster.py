@@ -28,7 +28,7 @@ from lab.aws.eks.infrastructure import (
     NodeSpec,
 )
 from lab.nodes import cni, coredns, kube_proxy
-from lab.nodes.cluster import MEMORY, Machine
+from lab.nodes.cluster import MEMORY, Machine, require_built
 from lab.nodes.control_plane import RESTART_SECONDS, ControlPlane, client_kubeconfig
 from lab.nodes.process import RARE_COLLECTION, Process, wait_until
 from lab.setup import kubernetes
@@ -194,9 +194,7 @@ class SimulatedCluster:
 
     def upgrade(self, version: str) -> None:
         """Refuse any other version than the one that the lab builds; see `KubernetesCluster`."""
-        built = kubernetes.version()
-        if version.split(".")[:2] != built.split(".")[:2]:
-            raise ClusterLaunchError(f"The lab builds Kubernetes {built}, and runs no {version}.")
+        require_built(version)
 
     def request(
         self,

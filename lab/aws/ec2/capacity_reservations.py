@@ -18,8 +18,6 @@ from moto.ec2.responses import EC2Response
 
 from lab.aws.clock import now
 
-_LINUX = "Linux/UNIX"
-
 
 @dataclass
 class CapacityReservation:
@@ -160,12 +158,16 @@ def choose(
     return None
 
 
-def _check_target(reservation: CapacityReservation, pairs: Mapping[str, tuple[str, str]]) -> None:
+def _require_active(reservation: CapacityReservation) -> None:
     if reservation.state != "active":
         raise EC2ClientError(
             "InvalidCapacityReservationState",
             f"The Capacity Reservation {reservation.id} is {reservation.state}, not active.",
         )
+
+
+def _check_target(reservation: CapacityReservation, pairs: Mapping[str, tuple[str, str]]) -> None:
+    _require_active(reservation)
     for name, (requested, reserved) in pairs.items():
         if requested != reserved:
             raise EC2ClientError(
@@ -235,11 +237,7 @@ def describe(self: EC2Response) -> ActionResult:
 
 def cancel(self: EC2Response) -> ActionResult:
     reservation = RESERVATIONS.get(self._get_param("CapacityReservationId"))
-    if reservation.state != "active":
-        raise EC2ClientError(
-            "InvalidCapacityReservationState",
-            f"The Capacity Reservation {reservation.id} is {reservation.state}, not active.",
-        )
+    _require_active(reservation)
     self.error_on_dryrun()
     # Instances that run in the reservation keep running.
     reservation.state = "cancelled"
