@@ -75,7 +75,7 @@ def test_it_answers_assumptions_about_aws(recorded: Archive) -> None:
     assert {"a-new-role", "the-nodes-places", "a-refused-update"} <= settled
 
 
-def test_the_archive_tells_what_the_functions_did(recorded: Archive) -> None:
+def test_the_archive_records_what_the_functions_did(recorded: Archive) -> None:
     calls = {line.get("call") for line in recorded.functions}
     assert {"eks:DescribeCluster", "ec2:DescribeInstances"} <= calls
 

@@ -73,7 +73,7 @@ def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: 
         assert len(links) == SIZE
         for one, other in itertools.product(links, before[arm]):
             assert one.instance_id != other.instance_id
-            assert one.limits != other.limits, "the hosts' luck is drawn anew"
+            assert one.limits != other.limits, "the hosts' luck is drawn again"
     assert after["true"][0].place == after["true"][1].place != before["true"][0].place
     assert after["false"][0].rack != after["false"][1].rack
     # `python -m lab truth` knows the places of both draws.

@@ -102,7 +102,7 @@ def namespaces() -> list[str]:
     return listing.stdout.split()
 
 
-def test_a_lab_whose_process_1_is_killed_is_gone_at_once_and_the_next_one_starts(
+def test_a_lab_whose_process_1_is_killed_ends_at_once_and_the_next_one_starts(
     untouched: Traces, artifacts: Artifacts
 ) -> None:
     keeper, processes = start(artifacts)
@@ -220,7 +220,7 @@ def test_a_port_in_use_is_passed_over() -> None:
     second.close()
 
 
-def test_processes_can_be_told_from_later_ones_with_the_same_id() -> None:
+def test_processes_differ_from_later_ones_with_the_same_id() -> None:
     with subprocess.Popen(["sleep", "30"]) as sleeping:
         started = daemon.process_start_time(sleeping.pid)
         assert started is not None

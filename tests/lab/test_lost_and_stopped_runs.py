@@ -242,7 +242,7 @@ def caller_policy(lab: Lab) -> Any:
 def test_a_stopped_run_is_continued_and_measures_only_what_is_missing(
     lab: Lab, tmp_path: Path
 ) -> None:
-    # The trials of a warm-up are forgotten, and made again.
+    # The trials of a warm-up are forgotten, and repeated.
     arn = lab.start("continued", {**SHORT, "tests": CATCHABLE, "blocks": 2, "warm_up": True})
     measuring_client(lab, "continued", block=2, arm="baseline")
     lab.aws("stepfunctions").stop_execution(executionArn=arn)
@@ -318,7 +318,7 @@ def waiting_runs(lab: Lab) -> float:
         shows("node-lost", "waiting for stopped, which holds the nodes of treatment and baseline")
         delete_owner(lab, "stopped")
         lab.ended("refused-while-busy")
-        # Made again, with servers where there is room.
+        # Recreated, with servers where there is room.
         eventually(lambda: len(lab.pods("stopped", "server")) == 4, seconds=60)
         lab.aws("stepfunctions").stop_execution(executionArn=stopped)
         shows("node-lost", "waiting for servers")
@@ -360,7 +360,7 @@ def test_a_node_that_is_lost_while_servers_are_awaited_fails_the_run_as_nodes_un
     assert all(verdict["verdict"] == "inconclusive" for verdict in results["verdicts"])
 
 
-def test_an_execution_that_is_stopped_is_cleaned_up_with_the_owner_that_was_made_again(
+def test_an_execution_that_is_stopped_is_cleaned_up_with_its_recreated_owner(
     lab: Lab, waiting_runs: float
 ) -> None:
     assert lab.execution("stopped")["status"] == "ABORTED"

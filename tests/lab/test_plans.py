@@ -54,7 +54,7 @@ def test_a_dry_run_starts_nothing_and_says_so(lab: Lab) -> None:
     assert lab.left_in_cluster("dry-6") == []
 
 
-def test_all_mistakes_of_a_plan_are_told_at_once_with_their_path_and_nothing_is_started(
+def test_all_mistakes_of_a_plan_are_reported_at_once_with_their_path_and_nothing_is_started(
     lab: Lab,
 ) -> None:
     plan = {

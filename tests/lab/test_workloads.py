@@ -121,7 +121,7 @@ def test_a_member_gets_a_volume_of_its_storage_class_which_goes_with_it(
         eventually(lambda: not lab.core.list_persistent_volume().items, seconds=60)
 
 
-def test_a_storage_class_that_makes_no_volume_is_told_with_the_member_that_waits(
+def test_a_storage_class_that_makes_no_volume_is_named_with_the_member_that_waits(
     lab: Lab, deployed: Deployment
 ) -> None:
     kubernetes.StorageV1Api(lab.core.api_client).create_storage_class(

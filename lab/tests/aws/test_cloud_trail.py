@@ -20,7 +20,9 @@ def events(lab: Lab, name: str) -> list[dict[str, Any]]:
     return [event for page in pages for event in page["Events"]]
 
 
-def test_calls_of_a_session_are_told_with_their_errors_and_without_those_of_data(lab: Lab) -> None:
+def test_calls_of_a_session_are_listed_with_their_errors_and_without_those_of_data(
+    lab: Lab,
+) -> None:
     role = lab.role(
         "lambda.amazonaws.com", allow(["logs:DescribeLogGroups", "dynamodb:GetItem"], "*")
     )

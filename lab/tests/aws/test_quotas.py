@@ -59,7 +59,7 @@ def refusal(call: Callable[..., Any], *arguments: Any, **named: Any) -> str:
     return str(refused.value.response["Error"]["Code"])
 
 
-def test_quotas_of_vcpus_are_told_by_their_code(lab: Lab) -> None:
+def test_quotas_of_vcpus_are_named_by_their_code(lab: Lab) -> None:
     client = lab.client("service-quotas")
     response = client.get_service_quota(ServiceCode="ec2", QuotaCode="L-1216C47A")["Quota"]
     quota = quotas.QUOTAS[STANDARD]
@@ -131,11 +131,11 @@ def test_vpcs_addresses_and_nat_gateways_beyond_their_quotas_are_refused(
     assert refusal(ec2.create_nat_gateway, **making) == "NatGatewayLimitExceeded"
 
 
-def test_lambda_tells_how_many_may_run_at_once(lab: Lab) -> None:
+def test_lambda_reports_how_many_may_run_at_once(lab: Lab) -> None:
     limits = lab.client("lambda").get_account_settings()["AccountLimit"]
     assert limits["UnreservedConcurrentExecutions"] == CONCURRENT_EXECUTIONS
 
 
-def test_eks_tells_nothing_of_versions_that_no_cluster_has(lab: Lab) -> None:
+def test_eks_lists_no_version_that_no_cluster_has(lab: Lab) -> None:
     eks = lab.client("eks")
     assert eks.describe_cluster_versions(clusterVersions=["1.02"])["clusterVersions"] == []

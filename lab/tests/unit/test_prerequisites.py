@@ -91,7 +91,7 @@ def test_a_missing_program_is_named_with_its_package(
     assert refusal() == f"{program} is missing: apt-get install {package}."
 
 
-def test_too_little_memory_is_told_in_gibibytes(machine: SimpleNamespace) -> None:
+def test_too_little_memory_is_reported_in_gibibytes(machine: SimpleNamespace) -> None:
     machine.gibibytes = 1.5
     assert "Too little memory: 1.5 GiB are free and the lab needs 3.0" in refusal()
 
@@ -113,14 +113,14 @@ def test_a_scale_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: 
     assert "give a number from 0.001 to 1" in refusal(up.network_scale)
 
 
-def test_the_scale_is_a_tenth_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scale_is_a_tenth_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RACKRATE_LAB_SCALE", raising=False)
     assert up.network_scale() == 0.1
     monkeypatch.setenv("RACKRATE_LAB_SCALE", "0.25")
     assert up.network_scale() == 0.25
 
 
-def test_a_lab_that_is_up_is_told_of_with_what_to_do(
+def test_a_lab_that_is_up_is_reported_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -95,7 +95,7 @@ def test_a_permissions_boundary_limits_what_policies_allow(lab: Lab, table: str)
     assert "no permissions boundary allows" in str(error)
 
 
-def test_objects_and_buckets_are_told_apart(lab: Lab) -> None:
+def test_objects_and_buckets_are_different_resources(lab: Lab) -> None:
     bucket = lab.bucket()
     arn = f"arn:aws:s3:::{bucket}"
     role = lab.role(

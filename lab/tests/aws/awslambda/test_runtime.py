@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from lab.tests.aws.region import Lab, eventually
 
 
-@pytest.fixture(params=["started anew", "forked"])
+@pytest.fixture(params=["new", "forked"])
 def files(request: pytest.FixtureRequest) -> dict[str, str]:
     """More files of the archive. A zygote forks the workers of an archive with a large package."""
     return {"pydantic/__init__.py": ""} if request.param == "forked" else {}

@@ -1,4 +1,4 @@
-"""A worker that a zygote forked is like one that was started anew."""
+"""A worker that a zygote forked is like a new process."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_zygote_ends_with_its_lab(processes: Processes, tmp_path: Path) -> Non
 def test_our_functions_share_what_they_import_and_read_no_variable_in_which_they_differ(
     tmp_path: Path,
 ) -> None:
-    """Else each function would be started anew, and nobody would notice but the clock."""
+    """Else each function would get a new process, and nobody would notice but the clock."""
     packages = Path(boto3.__file__).parents[1]
     for part in (*packages.iterdir(), *(REPOSITORY / "functions").iterdir()):
         (tmp_path / part.name).symlink_to(part)

@@ -90,7 +90,7 @@ def family(lab: Lab) -> Family:
     return Family(lab)
 
 
-def test_a_nested_change_set_tells_what_is_replaced_and_deleted_within(family: Family) -> None:
+def test_a_nested_change_set_lists_what_is_replaced_and_deleted_within(family: Family) -> None:
     root = family.propose(family.body(one="spread"))
     assert (root["Status"], root["IncludeNestedStacks"]) == ("CREATE_COMPLETE", True)
     one = family.changes(root)["One"]
@@ -104,7 +104,7 @@ def test_a_nested_change_set_tells_what_is_replaced_and_deleted_within(family: F
     assert "Topic" not in changes
 
 
-def test_what_only_the_execution_tells_is_unknown_in_the_next_stack(family: Family) -> None:
+def test_what_only_the_execution_yields_is_unknown_in_the_next_stack(family: Family) -> None:
     two = family.changes(family.propose(family.body(one="spread")))["Two"]
     inner = family.inner(two)
     parameters = {each["ParameterKey"]: each["ParameterValue"] for each in inner["Parameters"]}

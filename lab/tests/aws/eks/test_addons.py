@@ -179,7 +179,7 @@ def test_an_add_on_that_eks_would_refuse_is_refused(
         addons.create("kube-proxy", **settings)
 
 
-def test_update_of_a_stack_waits_for_the_version_and_tells_why_it_failed(
+def test_update_of_a_stack_waits_for_the_version_and_reports_why_it_failed(
     lab: Lab, addons: Addons
 ) -> None:
     template = """

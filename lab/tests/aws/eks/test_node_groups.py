@@ -310,7 +310,7 @@ def test_instances_of_a_partition_group_are_spread_over_its_partitions(cluster: 
         assert placement["PartitionNumber"] == node.partition_number
 
 
-def test_ec2_tells_of_each_instance_its_group_zone_and_capacity_type(cluster: Setup) -> None:
+def test_ec2_reports_the_group_zone_and_capacity_type_of_each_instance(cluster: Setup) -> None:
     name = cluster.placement_group("cluster")
     inside = cluster.nodes(cluster.node_group(desired=1, Placement={"GroupName": name}))
     spot = cluster.nodes(cluster.node_group(desired=1, capacity_type="SPOT"))
@@ -331,7 +331,7 @@ def test_ec2_tells_of_each_instance_its_group_zone_and_capacity_type(cluster: Se
     assert [instances[id_].get("InstanceLifecycle") for id_ in ids] == [None, "spot"]
 
 
-def test_ec2_tells_the_topology_of_few_instance_types_only(
+def test_ec2_reports_the_topology_of_few_instance_types_only(
     cluster: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     g_and_vt = ("ec2", "L-DB2E81BA")

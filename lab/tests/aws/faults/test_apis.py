@@ -178,7 +178,7 @@ def test_an_unknown_fault_or_target_is_refused(lab: Lab) -> None:
             pass
 
 
-def test_a_disabled_key_is_told_as_s3_and_dynamodb_do_and_by_nobody_else(lab: Lab) -> None:
+def test_a_disabled_key_is_reported_as_s3_and_dynamodb_do_and_by_nobody_else(lab: Lab) -> None:
     clients = {name: caller(lab, name) for name in ("s3", "dynamodb", "sts")}
     with lab.fault("key-disabled"):
         with pytest.raises(ClientError) as caught:

@@ -268,7 +268,7 @@ def test_a_stopped_child_of_a_map_is_not_a_failure_and_the_next_item_begins(lab:
     assert not children(lab, arn, statusFilter="RUNNING")
 
 
-def test_history_tells_what_happened(lab: Lab) -> None:
+def test_history_lists_what_happened(lab: Lab) -> None:
     name = lab.function("def handler(event, context): return {'x': 1}\n")
     execution = lab.execute({"StartAt": "Do", "States": {"Do": task(name, End=True)}})
     events = lab.client("stepfunctions").get_execution_history(

@@ -42,7 +42,7 @@ def test_a_second_lab_uses_what_the_first_has_unpacked_and_compiled(
     assert (other.unzip(digest) / "index.pyc").exists()
 
 
-def test_what_was_not_unpacked_to_its_end_is_unpacked_anew(tmp_path: Path, shared: Path) -> None:
+def test_what_was_not_unpacked_to_its_end_is_unpacked_again(tmp_path: Path, shared: Path) -> None:
     archives = Archives(tmp_path / "one", shared)
     digest = kept(archives, "text")
     archives.unzip(digest)

@@ -72,7 +72,7 @@ def test_a_factor_that_makes_no_sense_is_refused(ran: Ran, factor: float) -> Non
     assert ran == []
 
 
-def test_places_of_nodes_that_are_gone_are_remembered(ran: Ran, tmp_path: Path) -> None:
+def test_places_of_nodes_that_ended_are_remembered(ran: Ran, tmp_path: Path) -> None:
     (tmp_path / "nodes" / "a" / caps.FILE).unlink()
     assert [link.node for link in links()] == ["b", "c"]
     assert [link.instance_id for link in caps.all_places()] == ["i-a", "i-b", "i-c"]
