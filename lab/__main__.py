@@ -171,11 +171,11 @@ def fault(
     """Inject a fault into the lab that is up, and take it back at the end or at Ctrl-C."""
     if name is None:
         table = Table("fault", "what it does", "on", "default")
-        for each in faults.FAULTS.values():
-            table.add_row(each.name, each.summary, each.on, each.default)
+        for entry in faults.FAULTS.values():
+            table.add_row(entry.name, entry.summary, entry.on, entry.default)
         console.print(table)
         return
-    options = dict(_pair(each) for each in option or [])
+    options = dict(_pair(text) for text in option or [])
     if error is not None:
         options["error"] = error
     with faults.inject(name, on=on, rate=rate, seconds=seconds, **options) as injected:

@@ -137,6 +137,6 @@ def _wait_for_region(keeper: int) -> dict[str, Any]:
         ended, _ = os.waitpid(keeper, os.WNOHANG)
         if ended or time.monotonic() > deadline:
             log = daemon.last_log()
-            tail = " | ".join(log[-3:]) or "it said nothing"
+            tail = " | ".join(log[-3:]) or "its log is empty"
             raise LabError(f"The lab did not start ({tail}): its log is in {daemon.last_logs()}.")
         time.sleep(0.05)

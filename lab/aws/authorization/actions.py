@@ -157,7 +157,7 @@ def _ecr(request: Request) -> Iterator[Need]:
     name = request.parameters.get("repositoryName")
     if request.operation == "DescribeRepositories":
         names = request.parameters.get("repositoryNames") or ["*"]
-        yield from ((request.action, arn("ecr", f"repository/{each}")) for each in names)
+        yield from ((request.action, arn("ecr", f"repository/{name}")) for name in names)
     else:
         yield request.action, arn("ecr", f"repository/{name}") if name else "*"
 
