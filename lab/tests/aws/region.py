@@ -180,6 +180,7 @@ class Lab:
             **inherited,
             "AWS_ENDPOINT_URL": self.region.endpoint_url,
             "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,  # which the aws command reads
             "AWS_ACCESS_KEY_ID": self.region.access_key_id,
             "AWS_SECRET_ACCESS_KEY": self.region.secret_access_key,
         }
