@@ -105,7 +105,7 @@ class Scene:
     def tool(self, role: str) -> int:
         """The process id, inside the lab, of a program that a pod of the run runs now."""
 
-        def found() -> int:
+        def process() -> int:
             for pod in self._alive(role):
                 argv = command_of(pod, str(running_container(pod)))
                 try:
@@ -115,7 +115,7 @@ class Scene:
                     continue
             return 0
 
-        return eventually(found, seconds=60, poll_seconds=0.05)
+        return eventually(process, seconds=60, poll_seconds=0.05)
 
     def inside(self, *argv: str, seconds: float = 60) -> str:
         """The output of a command among the lab's processes."""

@@ -31,7 +31,7 @@ def measuring_client(
 ) -> kubernetes.V1Pod:
     """A client pod of which a container runs."""
 
-    def found() -> kubernetes.V1Pod | None:
+    def measuring() -> kubernetes.V1Pod | None:
         for pod in lab.pods(run_id, "client"):
             labels = pod.metadata.labels
             expected = (str(block), arm, str(attempt))
@@ -45,7 +45,7 @@ def measuring_client(
                 return pod
         return None
 
-    return eventually(found, seconds=60, poll_seconds=0.05)
+    return eventually(measuring, seconds=60, poll_seconds=0.05)
 
 
 def delete(lab: Lab, pod: kubernetes.V1Pod) -> None:

@@ -273,6 +273,11 @@ class Lab:
         self.client("s3").create_bucket(Bucket=name)
         return name
 
+    def invoke(self, function: str, **event: Any) -> Any:
+        """What a function returns for an event, or its error."""
+        response = self.client("lambda").invoke(FunctionName=function, Payload=json.dumps(event))
+        return json.loads(response["Payload"].read())
+
     def log(self, function: str) -> str:
         """What a function's processes have printed, with Lambda's own lines; empty at first."""
         path = self.state_directory / "lambda" / "logs" / f"{function}.log"

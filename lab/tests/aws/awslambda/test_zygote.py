@@ -52,12 +52,8 @@ TRAITS = """
     """
 
 
-def invoke(lab: Lab, name: str) -> Any:
-    return json.loads(lab.client("lambda").invoke(FunctionName=name)["Payload"].read())
-
-
 def test_functions_of_an_archive_share_its_packages_but_no_process(lab: Lab) -> None:
-    first, second = (invoke(lab, lab.function(WHO, PACKAGE)) for _ in range(2))
+    first, second = (lab.invoke(lab.function(WHO, PACKAGE)) for _ in range(2))
     assert first["importer"] == second["importer"]
     assert len({first["importer"], first["me"], second["me"]}) == 3
 
@@ -72,7 +68,7 @@ OWN = """
 
 def test_functions_share_what_their_handlers_import_from_other_packages(lab: Lab) -> None:
     domain = {"domain/__init__.py": "", "domain/model.py": "import os\nIMPORTED_BY = os.getpid()\n"}
-    first, second = (invoke(lab, lab.function(OWN, {**PACKAGE, **domain})) for _ in range(2))
+    first, second = (lab.invoke(lab.function(OWN, {**PACKAGE, **domain})) for _ in range(2))
     assert len({*first["importers"], *second["importers"]}) == 1
     assert first["me"] != second["me"]
 
@@ -87,7 +83,7 @@ def test_functions_share_what_their_handlers_import_from_other_packages(lab: Lab
 def test_what_cannot_be_shared_is_imported_by_each_worker(lab: Lab, statement: str) -> None:
     model = f"import os, threading\n{statement}\nIMPORTED_BY = os.getpid()\n"
     domain = {"domain/__init__.py": "", "domain/model.py": model}
-    result = invoke(lab, lab.function(OWN, {**PACKAGE, **domain}))
+    result = lab.invoke(lab.function(OWN, {**PACKAGE, **domain}))
     package, own = result["importers"]
     assert own == result["me"] != package
 
@@ -97,11 +93,11 @@ def test_each_stack_has_its_own_value_of_what_its_functions_have_in_common(lab: 
     files = {**PACKAGE, "domain/__init__.py": "", "domain/model.py": model}
     code = OWN.replace('"me": os.getpid()', '"me": os.getpid(), "stack": domain.model.STACK')
 
-    def found(stack: str) -> Any:
+    def result_of(stack: str) -> Any:
         variables = {"POWERTOOLS_SERVICE_NAME": stack}
-        return invoke(lab, lab.function(code, files, Environment={"Variables": variables}))
+        return lab.invoke(lab.function(code, files, Environment={"Variables": variables}))
 
-    one, other, again = found("one"), found("other"), found("one")
+    one, other, again = result_of("one"), result_of("other"), result_of("one")
     assert [each["stack"] for each in (one, other, again)] == ["one", "other", "one"]
     assert one["importers"] == again["importers"] != other["importers"]
     assert other["me"] not in other["importers"]
@@ -123,22 +119,22 @@ def test_an_import_that_hangs_is_left_to_the_workers(tmp_path: Path) -> None:
 
 def test_a_stacks_two_archives_and_one_of_its_update_keep_their_zygotes(lab: Lab) -> None:
     archives = [{**PACKAGE, "version.py": f"NUMBER = {number}\n"} for number in range(3)]
-    first = [invoke(lab, lab.function(WHO, files))["importer"] for files in archives]
-    again = [invoke(lab, lab.function(WHO, files))["importer"] for files in archives]
+    first = [lab.invoke(lab.function(WHO, files))["importer"] for files in archives]
+    again = [lab.invoke(lab.function(WHO, files))["importer"] for files in archives]
     assert first == again
     assert len(set(first)) == 3
 
 
 def test_forked_workers_draw_different_random_numbers(lab: Lab) -> None:
     with_random = {"pydantic/__init__.py": "import os, random\nIMPORTED_BY = os.getpid()\n"}
-    first, second = (invoke(lab, lab.function(WHO, with_random)) for _ in range(2))
+    first, second = (lab.invoke(lab.function(WHO, with_random)) for _ in range(2))
     assert first["importer"] == second["importer"]
     assert first["random"] != second["random"]
 
 
 def test_a_forked_worker_has_the_traits_of_one_that_was_started(lab: Lab) -> None:
-    forked = invoke(lab, lab.function(TRAITS, PACKAGE))
-    started = invoke(lab, lab.function(TRAITS, {"other/__init__.py": ""}))
+    forked = lab.invoke(lab.function(TRAITS, PACKAGE))
+    started = lab.invoke(lab.function(TRAITS, {"other/__init__.py": ""}))
     for traits in (forked, started):
         own, _, *others = traits["paths"]
         assert own == traits["directory"]
@@ -160,8 +156,8 @@ def test_a_package_that_reads_a_functions_variable_is_imported_with_its_value(la
         """
     green = lab.function(code, files, Environment={"Variables": {"COLOUR": "green"}})
     plain = lab.function(code, files, Environment={"Variables": {"SIZE": "large"}})
-    assert invoke(lab, green) == {"forked": False, "colour": "green"}
-    assert invoke(lab, plain) == {"forked": True, "colour": "none"}
+    assert lab.invoke(green) == {"forked": False, "colour": "green"}
+    assert lab.invoke(plain) == {"forked": True, "colour": "none"}
 
 
 @pytest.mark.parametrize("name", ["PYTHONOPTIMIZE", "LC_ALL", "LD_PRELOAD"])
@@ -175,17 +171,17 @@ def test_a_package_that_reads_the_whole_environment_is_never_shared(lab: Lab) ->
     files = {
         "pydantic/__init__.py": "import os\nIMPORTED_BY, ALL = os.getpid(), dict(os.environ)\n"
     }
-    result = invoke(lab, lab.function(WHO, files))
+    result = lab.invoke(lab.function(WHO, files))
     assert result["importer"] == result["me"]
 
 
 def test_after_a_zygote_was_killed_functions_work_and_have_a_new_one(lab: Lab) -> None:
     package = {"pydantic/__init__.py": PACKAGE["pydantic/__init__.py"] + "KILLED = True\n"}
     name = lab.function(WHO, package)
-    before = invoke(lab, name)
+    before = lab.invoke(name)
     os.kill(before["importer"], signal.SIGKILL)
-    eventually(lambda: invoke(lab, name), lambda result: "me" in result)
-    after = invoke(lab, lab.function(WHO, package))
+    eventually(lambda: lab.invoke(name), lambda result: "me" in result)
+    after = lab.invoke(lab.function(WHO, package))
     assert after["importer"] not in (before["importer"], after["me"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -41,23 +40,18 @@ def handler(event, context):
 """
 
 
-def invoke(lab: Lab, name: str, **event: Any) -> Any:
-    response = lab.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event).encode())
-    return json.loads(response["Payload"].read())
-
-
 def test_a_crash_ends_the_invocation_with_lambdas_error_and_the_next_one_runs(lab: Lab) -> None:
     name = lab.function(SLOW, Timeout=120)
     with lab.fault("function-crash", on=name) as fault:
-        assert invoke(lab, name, seconds=60)["errorType"] == "Runtime.ExitError"
+        assert lab.invoke(name, seconds=60)["errorType"] == "Runtime.ExitError"
         assert fault.hits == 1
-    assert invoke(lab, name, seconds=0.1) == "done"
+    assert lab.invoke(name, seconds=0.1) == "done"
 
 
 def test_a_crash_spares_other_functions(lab: Lab) -> None:
     name, other = lab.function(SLOW), lab.function(SLOW)
     with lab.fault("function-crash", on=name) as fault:
-        assert invoke(lab, other, seconds=0.2) == "done"
+        assert lab.invoke(other, seconds=0.2) == "done"
         assert fault.hits == 0
 
 
@@ -83,7 +77,7 @@ def test_a_frozen_function_runs_on_when_the_fault_is_taken_back(lab: Lab, tmp_pa
 def freeze(lab: Lab, name: str, directory: Path, pool: ThreadPoolExecutor) -> Future[Any]:
     """Invoke a function, and let it end once it is frozen; returns what it will answer."""
     process, until = directory / "process", directory / "until"
-    response = pool.submit(invoke, lab, name)
+    response = pool.submit(lab.invoke, name)
 
     def stopped() -> bool:
         number = process.read_text() if process.exists() else ""
@@ -96,12 +90,12 @@ def freeze(lab: Lab, name: str, directory: Path, pool: ThreadPoolExecutor) -> Fu
 
 def test_a_function_without_memory_is_killed(lab: Lab) -> None:
     name = lab.function(GREEDY, MemorySize=512)
-    assert invoke(lab, name) == "done"
+    assert lab.invoke(name) == "done"
     with lab.fault("function-out-of-memory", on=name, after="0"):
         # It takes 8 s to get all, so that the fault is there before on a busy machine too.
-        response = invoke(lab, name, mebibytes=400, pause=0.02)
+        response = lab.invoke(name, mebibytes=400, pause=0.02)
         assert response["errorType"] == "Runtime.ExitError"
-    assert invoke(lab, name) == "done"
+    assert lab.invoke(name) == "done"
 
 
 def test_a_starved_function_takes_longer(lab: Lab) -> None:
@@ -115,9 +109,9 @@ def handler(event, context):
 """
     # A busy machine starves it too.
     name = lab.function(busy, Timeout=120)
-    invoke(lab, name)
+    lab.invoke(name)
     started = time.monotonic()
     with lab.fault("function-starved", on=name, rate=0.8, after="0"):
-        assert invoke(lab, name) == "done"
+        assert lab.invoke(name) == "done"
     # A fifth of the time is left for 0.3 s of work; a busy machine takes longer still.
     assert time.monotonic() - started > 1.0

@@ -77,23 +77,11 @@ def test_conditions_hold_as_iam_has_it(condition: dict[str, Any], allowed: bool)
 
 def test_a_condition_that_does_not_hold_is_no_denial() -> None:
     """moto's evaluator denies here, which is why the lab has its own."""
-    policies = Policies(
-        tuple(
-            statements(
-                {
-                    "Statement": [
-                        {"Effect": "Allow", "Action": "*", "Resource": "*"},
-                        {
-                            "Effect": "Deny",
-                            "Action": "*",
-                            "Resource": "*",
-                            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                        },
-                    ]
-                }
-            )
-        )
-    )
+    everything = {"Action": "*", "Resource": "*"}
+    insecure = {"Bool": {"aws:SecureTransport": "false"}}
+    allowed, denied = {"Effect": "Allow"}, {"Effect": "Deny", "Condition": insecure}
+    document = {"Statement": [{**everything, **allowed}, {**everything, **denied}]}
+    policies = Policies(tuple(statements(document)))
     assert policies.refusal("s3:GetObject", "*", {"aws:securetransport": ["true"]}) is None
     assert policies.refusal("s3:GetObject", "*", {"aws:securetransport": ["false"]})
 

@@ -8,9 +8,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 
 from lab.tests.aws.region import Lab, allow
 from tests.waiting import HUNG_SECONDS
@@ -22,21 +20,10 @@ KEY = "a b+c:1.html"
 @pytest.fixture
 def linked(lab: Lab) -> tuple[str, Any]:
     """A bucket with an object, and a client that may read the object and signs links to it."""
-    bucket = lab.bucket()
-    lab.client("s3").put_object(Bucket=bucket, Key=KEY, Body=b"the page")
+    bucket = lab.stored(KEY, b"the page")
     role = lab.role("lambda.amazonaws.com", allow("s3:GetObject", f"arn:aws:s3:::{bucket}/{KEY}"))
-    keys = lab.client("sts").assume_role(RoleArn=role, RoleSessionName="signer")["Credentials"]
-    client = boto3.client(
-        "s3",
-        endpoint_url=lab.region.endpoint_url,
-        region_name="us-east-1",
-        aws_access_key_id=keys["AccessKeyId"],
-        aws_secret_access_key=keys["SecretAccessKey"],
-        aws_session_token=keys["SessionToken"],
-        # By default boto3 signs links with version 2.
-        config=Config(signature_version="s3v4"),
-    )
-    return bucket, client
+    # By default boto3 signs links with version 2.
+    return bucket, lab.as_role(role, "s3", signature_version="s3v4")
 
 
 def sign(linked: tuple[str, Any], key: str = KEY, seconds: int = 60) -> str:
