@@ -49,7 +49,7 @@ class KubernetesApi:
             ]
         }
 
-    def answer(self, method: str, path: str, body: Json) -> tuple[int, Json]:
+    def respond(self, method: str, path: str, body: Json) -> tuple[int, Json]:
         """The status and the content of the answer to a request."""
         if method == "POST":
             path = f"{path}/{body['metadata']['name']}"
@@ -84,7 +84,7 @@ def served() -> Iterator[KubernetesApi]:
                 (selector,) = parse_qs(query).get("labelSelector", [""])
                 status, content = 200, api.list_nodes(selector)
             else:
-                status, content = api.answer(self.command, path, body)
+                status, content = api.respond(self.command, path, body)
             payload = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

@@ -153,7 +153,7 @@ class ApiResource(ResourceType):
 
     def update(self, context: ResourceContext, old: Properties, new: Properties) -> None:
         if self.change:
-            parameters = self.change.parameters(context.known())
+            parameters = self.change.parameters(context.values())
             request = {**self._request(context, new), **parameters}
             context.call(self.service, self.change.operation, request)
         if self.configure:
@@ -163,7 +163,7 @@ class ApiResource(ResourceType):
         if self.before_delete:
             self.before_delete(context)
         if self.deletion:
-            parameters = self.deletion.parameters(context.known())
+            parameters = self.deletion.parameters(context.values())
             context.call(self.service, self.deletion.operation, parameters)
         if self.after_delete:
             self.after_delete(context)

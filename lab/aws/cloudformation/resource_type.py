@@ -61,7 +61,7 @@ class Tagging:
 
     def put(self, context: ResourceContext, tags: Mapping[str, str]) -> None:
         """Set tags on a resource that exists."""
-        resource = self.identity.format_map(context.known())
+        resource = self.identity.format_map(context.values())
         request = {self.resource: resource, **self.of(tags)}
         context.call(self.service, self.operation, request)
 
@@ -114,7 +114,7 @@ class ResourceContext:
             extra = {tag["Key"]: tag["Value"] for tag in extra}
         return {**own, **self.stack.tags, **(extra or {})}
 
-    def known(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """The resource's properties and attributes, and its physical id as `id`."""
         state = self.state
         return {**state.properties, **state.attributes, "id": state.physical_id}

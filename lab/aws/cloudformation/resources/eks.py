@@ -41,7 +41,7 @@ def _until_active(call: Call, result: str) -> Callable[[ResourceContext], dict[s
     """Waits until a new resource is ACTIVE, and returns its description."""
 
     def settle(context: ResourceContext) -> dict[str, Any]:
-        parameters = call.parameters(context.known())
+        parameters = call.parameters(context.values())
         return _await(context, lambda: context.call("eks", call.operation, parameters)[result])
 
     return settle
@@ -51,7 +51,7 @@ def _until_gone(call: Call, result: str) -> Callable[[ResourceContext], None]:
     """Waits until EKS does not know a resource any more."""
 
     def wait(context: ResourceContext) -> None:
-        parameters = call.parameters(context.known())
+        parameters = call.parameters(context.values())
         missing = context.client("eks").exceptions.ResourceNotFoundException
 
         def is_gone() -> bool:

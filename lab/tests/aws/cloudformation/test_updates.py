@@ -66,8 +66,8 @@ class Nest:
         mark = self.stack["StackName"]
         return {group["GroupName"] for group in existing if group["GroupName"].startswith(mark)}
 
-    def asked(self) -> list[str]:
-        """What the custom resource's function was asked."""
+    def requests(self) -> list[str]:
+        """The requests that the custom resource's function got."""
         lines = self._lab.log(self.function).splitlines()
         return [line.partition("asked ")[2] for line in lines if "asked " in line]
 
@@ -87,7 +87,7 @@ def test_a_nested_stack_goes_back_to_what_it_replaced_if_a_later_resource_fails(
 
 def test_a_failed_custom_resource_is_asked_for_its_old_properties_again(nest: Nest) -> None:
     assert nest.update("cluster", "Update") == "UPDATE_ROLLBACK_COMPLETE"
-    failed, again = nest.asked()[-2:]
+    failed, again = nest.requests()[-2:]
     assert failed.startswith("Update") and '"Fail": "Update"' in failed
     assert again.startswith("Update") and '"Fail": "no"' in again
 
