@@ -7,7 +7,7 @@ share their placement, and their differences would be too small.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -61,7 +61,7 @@ def room(resources: Resources, instance_type: str | None = None) -> Room:
         instance_type: the type that the arms' nodes are to have; by default what they have.
 
     Raises:
-        NodesUnavailable: a node group is gone.
+        NodesUnavailable: a node group is missing.
         Throttled: AWS throttled a request.
     """
     settings = resources.settings
@@ -70,36 +70,15 @@ def room(resources: Resources, instance_type: str | None = None) -> Room:
     instance_type = instance_type or instance_type_of(resources.ec2, groups[0])
     if instance_type is None or subnet is None:
         raise NodesUnavailable(f"the node group {groups[0].name} has no instance type or no subnet")
-    code = quota_code(instance_type)
-    load = settings.load
-    loading = [] if load is None else groups_of(resources.eks, settings.cluster_name, [load])
-    types_of_load = [instance_type_of(resources.ec2, group) or instance_type for group in loading]
+    # Without a way to Service Quotas each request takes long.
+    quota = functools.cache(functools.partial(_quota, resources.quotas))
     with translated():
-        by_name = instance_types(resources.ec2, {instance_type, *types_of_load})
+        described = instance_types(resources.ec2, {instance_type})[instance_type]
         subnets = resources.ec2.describe_subnets(SubnetIds=[subnet])
-        vcpu_quota = _quota(resources.quotas, "ec2", code)
-        nodes_per_group = _quota(resources.quotas, "eks", NODES_PER_GROUP)
-    addresses_of = functools.partial(
-        addresses_per_node, cni=settings.cni, max_pods=settings.max_pods
-    )
-    described = by_name[instance_type]
-    addresses, because = addresses_of(described)
-    of_load = None
-    for group, type_of_load in zip(loading, types_of_load, strict=True):
-        entry, code_of_load = by_name[type_of_load], quota_code(type_of_load)
-        of_load = LoadRoom(
-            settings=settings,
-            nodes=group.desired,
-            instance_type=type_of_load,
-            vcpus=_vcpus(entry),
-            vcpu_quota=(
-                vcpu_quota
-                if code_of_load == code
-                else _quota(resources.quotas, "ec2", code_of_load)
-            ),
-            vcpu_quota_code=code_of_load,
-            addresses=addresses_of(entry)[0],
-        )
+        vcpu_quota = quota("ec2", quota_code(instance_type))
+        nodes_per_group = quota("eks", NODES_PER_GROUP)
+        load = _load_room(resources, instance_type, quota)
+    addresses, because = addresses_per_node(described, cni=settings.cni, max_pods=settings.max_pods)
     return Room(
         arms=len(settings.arms),
         groups_per_arm=len(settings.arms[0].node_groups),
@@ -107,14 +86,43 @@ def room(resources: Resources, instance_type: str | None = None) -> Room:
         instance_type=instance_type,
         vcpus=_vcpus(described),
         vcpu_quota=vcpu_quota,
-        vcpu_quota_code=code,
+        vcpu_quota_code=quota_code(instance_type),
         nodes_per_group=int(nodes_per_group or DEFAULT_NODES_PER_GROUP),
         subnet=subnet,
         free_addresses=int(subnets["Subnets"][0]["AvailableIpAddressCount"]),
         addresses=addresses,
         because=because,
         is_spread=any(arm.placement == "spread" for arm in settings.arms),
-        load=of_load,
+        load=load,
+    )
+
+
+def _load_room(
+    resources: Resources, usual_type: str, quota: Callable[[str, str], float | None]
+) -> LoadRoom | None:
+    """What the stack's load nodes take; None without such nodes.
+
+    Args:
+        resources: the stack's resources.
+        usual_type: their instance type if their node group names none.
+        quota: returns the account's value of a quota of a service.
+    """
+    settings = resources.settings
+    if settings.load is None:
+        return None
+    *_, group = groups_of(resources.eks, settings.cluster_name, [settings.load])
+    instance_type = instance_type_of(resources.ec2, group) or usual_type
+    described = instance_types(resources.ec2, {instance_type})[instance_type]
+    code = quota_code(instance_type)
+    addresses, _ = addresses_per_node(described, cni=settings.cni, max_pods=settings.max_pods)
+    return LoadRoom(
+        settings=settings,
+        nodes=group.desired,
+        instance_type=instance_type,
+        vcpus=_vcpus(described),
+        vcpu_quota=quota("ec2", code),
+        vcpu_quota_code=code,
+        addresses=addresses,
     )
 
 
@@ -125,7 +133,7 @@ def _vcpus(described: Json) -> int:
 def _quota(quotas: Any, service: str, code: str) -> float | None:
     """The account's value of a quota; None if it is unknown or Service Quotas does not answer."""
     try:
-        answer = quotas.get_service_quota(ServiceCode=service, QuotaCode=code)
+        response = quotas.get_service_quota(ServiceCode=service, QuotaCode=code)
     except ClientError as error:
         if error.response["Error"]["Code"] == "NoSuchResourceException":
             return None
@@ -133,4 +141,4 @@ def _quota(quotas: Any, service: str, code: str) -> float | None:
     except BotoCoreError:
         # As in a VPC without egress, which has no endpoint of Service Quotas.
         return None
-    return float(answer["Quota"]["Value"])
+    return float(response["Quota"]["Value"])

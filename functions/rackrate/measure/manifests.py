@@ -311,72 +311,78 @@ class Clients:
             server_address: IP address of the server's pod.
             members: the IP addresses of the members of the item's workload, in their order.
         """
-        run_id, item, attempt = self.run_id, self.item, self.attempt
-        workload, image = item.workload, self.image
+        hashed = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
+        item = self.item
+        name = f"{owner_name(self.run_id)}-{item.block}-{item.round}-{hashed}-{self.attempt}"
         starts = {test.name: self.starts[test.name] for test in tests} if self.starts else {}
-        where = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
-        name = f"{owner_name(run_id)}-{item.block}-{item.round}-{where}-{attempt}"
-        containers = (
-            [
-                container(
-                    test.name, waiting(test.argv(server_address), starts.get(test.name)), image
-                )
-                for test in tests
-            ]
-            if workload is None
-            else _of_load(workload, item.phase, members, image, number=int(short_hash(name), 16))
-        )
-        sysctls: dict[str, str] = {}
-        for test in tests:
-            sysctls.update(test.sysctls)
-        spec = pod_spec(pair.client_network, self.tolerations, sysctls)
-        given = {} if workload is None else dict(workload.load_files)
-        if given:
-            spec["volumes"] += [_files_of_load(given)]
-        deadline = active_deadline_seconds(tests, item.phase, self.waiting_seconds)
+        files = {} if item.workload is None else item.workload.load_files
+        if item.workload is None:
+            containers = self._of_tests(tests, server_address, starts)
+        else:
+            number = int(short_hash(name), 16)
+            containers = _of_load(item.workload, item.phase, members, self.image, number=number)
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 "name": name,
-                "labels": {**client_labels(run_id, item, attempt), ARM: pair.arm},
+                "labels": {**client_labels(self.run_id, item, self.attempt), ARM: pair.arm},
                 "annotations": {
                     **HOLD,
                     MAIN: containers[-1]["name"],
                     CLIENT_NODE: pair.client,
                     SERVER_NODE: pair.server,
                     **({STARTS: json.dumps(starts)} if starts else {}),
-                    **{f"{FILE}-{file}": content for file, content in given.items()},
+                    **{f"{FILE}-{file}": content for file, content in files.items()},
                 },
-                "ownerReferences": owned_by(run_id, owner_uid),
+                "ownerReferences": owned_by(self.run_id, owner_uid),
             },
             "spec": {
-                **spec,
-                # In the network of a node, `ClusterFirst` would be the node's own DNS.
-                **(
-                    {"dnsPolicy": "ClusterFirstWithHostNet"}
-                    if any(test.uses_cluster_dns for test in tests)
-                    else {}
-                ),
+                **self._pod_spec(pair.client_network, tests, files),
                 # The plan chose the node, so the pod skips the scheduler.
                 "nodeName": node,
-                "restartPolicy": "Never",
-                "activeDeadlineSeconds": deadline,
                 "initContainers": containers[:-1],
                 "containers": containers[-1:],
             },
         }
+
+    def _of_tests(
+        self, tests: Sequence[TestBase], server_address: str, starts: Mapping[str, int]
+    ) -> list[Json]:
+        """The containers of tests, each of which waits for its start."""
+        return [
+            container(
+                test.name, waiting(test.argv(server_address), starts.get(test.name)), self.image
+            )
+            for test in tests
+        ]
+
+    def _pod_spec(
+        self, network: Network, tests: Sequence[TestBase], files: Mapping[str, str]
+    ) -> Json:
+        """A pod's spec without its node and its containers."""
+        sysctls: dict[str, str] = {}
+        for test in tests:
+            sysctls.update(test.sysctls)
+        spec = pod_spec(network, self.tolerations, sysctls)
+        if files:
+            spec["volumes"] += [_files_of_load(files)]
+        if any(test.uses_cluster_dns for test in tests):
+            # In the network of a node, `ClusterFirst` would be the node's own DNS.
+            spec["dnsPolicy"] = "ClusterFirstWithHostNet"
+        deadline = active_deadline_seconds(tests, self.item.phase, self.waiting_seconds)
+        return {**spec, "restartPolicy": "Never", "activeDeadlineSeconds": deadline}
 
 
 #: The end of the name of the container that removes what a workload's measurement left.
 CLEAR = "-clear"
 
 
-def _files_of_load(given: Mapping[str, str]) -> Json:
+def _files_of_load(files: Mapping[str, str]) -> Json:
     """The volume with the files of a load pod, which are among the pod's own annotations."""
     items = [
         {"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['{FILE}-{name}']"}}
-        for name in given
+        for name in files
     ]
     return {"name": "files", "downwardAPI": {"items": items}}
 

@@ -132,7 +132,7 @@ def _hosts(test: WorkloadTest, arm: str) -> list[str]:
     return host_names(test, arm, manifests.short_hash(f"{test.name}/{arm}"))
 
 
-class _Made(NamedTuple):
+class _Common(NamedTuple):
     """What all objects of a workload in an arm have in common."""
 
     run_id: str
@@ -155,12 +155,12 @@ class _Made(NamedTuple):
 
 def files(run_id: str, owner_uid: str, test: WorkloadTest, arm: str) -> list[Json]:
     """A ConfigMap with the files of each member; none where a workload has no files."""
-    made, names = _Made(run_id, owner_uid, test, arm), _dns_names(run_id, test, arm)
+    common, names = _Common(run_id, owner_uid, test, arm), _dns_names(run_id, test, arm)
     return [
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": made.metadata(host),
+            "metadata": common.metadata(host),
             "immutable": True,
             "data": dict(content),
         }
@@ -195,50 +195,59 @@ def pods(
         image: the tools' image.
         tolerations: the taints that the pods tolerate.
     """
-    made, names = _Made(run_id, owner_uid, test, arm.name), _dns_names(run_id, test, arm.name)
-    found = []
+    common, names = _Common(run_id, owner_uid, test, arm.name), _dns_names(run_id, test, arm.name)
     nodes = places(test, arm, load_nodes).members
+    created = []
     for index, (host, node) in enumerate(zip(_hosts(test, arm.name), nodes, strict=True)):
-        metadata = made.metadata(host)
-        has_files = bool(test.files(index, names))
-        spec = manifests.pod_spec("pod", tolerations)
-        spec |= {
-            "dnsPolicy": "ClusterFirst",
-            "hostname": host,
-            "subdomain": manifests.owner_name(run_id),
-            "restartPolicy": "Never",
-            **_on(node, test),
-            "volumes": [
-                *spec["volumes"],
-                _data(test),
-                *(
-                    [{"name": "files", "configMap": {"name": metadata["name"]}}]
-                    if has_files
-                    else []
-                ),
-            ],
-            # What counts a member's CPU time sees its processes.
-            "shareProcessNamespace": True,
+        metadata = common.metadata(host)
+        files = metadata["name"] if test.files(index, names) else None
+        containers = [
             # The kubelet starts them in this order, so that a member's pod is ready when it is.
-            "containers": [
-                _counting(test, image),
-                _container(index, names, test, image, has_files=has_files),
-            ],
-        }
-        if isinstance(test.storage, Volume):
-            spec["securityContext"]["fsGroup"] = manifests.USER
-        found.append(
+            _counting(test, image),
+            _container(index, names, test, image, has_files=files is not None),
+        ]
+        annotations = {**manifests.HOLD, _DEFAULT_CONTAINER: test.name}
+        created.append(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {
-                    **metadata,
-                    "annotations": {**manifests.HOLD, _DEFAULT_CONTAINER: test.name},
+                "metadata": {**metadata, "annotations": annotations},
+                "spec": {
+                    **_pod_spec(test, node, files, tolerations),
+                    "hostname": host,
+                    "subdomain": manifests.owner_name(run_id),
+                    "containers": containers,
                 },
-                "spec": spec,
             }
         )
-    return found
+    return created
+
+
+def _pod_spec(
+    test: WorkloadTest, node: str, files: str | None, tolerations: Sequence[Toleration]
+) -> Json:
+    """The spec of a member's pod without its names and containers.
+
+    Args:
+        test: the workload.
+        node: the pod's node.
+        files: the ConfigMap with the member's files, or None.
+        tolerations: the taints that the pod tolerates.
+    """
+    spec = manifests.pod_spec("pod", tolerations)
+    spec["volumes"].append(_data(test))
+    if files is not None:
+        spec["volumes"].append({"name": "files", "configMap": {"name": files}})
+    if isinstance(test.storage, Volume):
+        spec["securityContext"]["fsGroup"] = manifests.USER
+    return {
+        **spec,
+        "dnsPolicy": "ClusterFirst",
+        "restartPolicy": "Never",
+        **_on(node, test),
+        # What counts a member's CPU time sees its processes.
+        "shareProcessNamespace": True,
+    }
 
 
 def _on(node: str, test: WorkloadTest) -> Json:

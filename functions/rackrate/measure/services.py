@@ -8,7 +8,7 @@ node for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class Reached(NamedTuple):
 
     Attributes:
         addresses: their cluster IP addresses by place.
-        is_new: whether something was made now, which kube-proxy has to hear of first.
+        is_new: whether something was created now, so that kube-proxy has to learn of it first.
     """
 
     addresses: Mapping[str, str]
@@ -42,9 +42,9 @@ def serve(
     tests: Sequence[TestBase],
     cluster: Cluster,
 ) -> Reached:
-    """Let each server be reached through a Service; the call can be repeated.
+    """Create a Service in front of each server; the call can be repeated.
 
-    What is gone is made again, and the endpoint of a server with a new address is replaced.
+    Missing objects are created again, and the endpoint of a server with a new address is replaced.
 
     Args:
         run_id: the run.
@@ -57,47 +57,48 @@ def serve(
     ports = manifests.ports_of(tests)
     if not ports:
         return Reached(addresses, is_new=False)
-    core, discovery = f"/api/v1/namespaces/{namespace}/services", _slices(namespace)
-    labels = manifests.selector({manifests.RUN: manifests.run_label(run_id)})
-
-    def there(path: str) -> dict[str, Json]:
-        """What is there, without what goes with an earlier owner object."""
-        return {
-            each["metadata"]["name"]: each
-            for each in cluster.list(path, labels)
-            if each["metadata"]["ownerReferences"][0]["uid"] == owner_uid
-        }
-
-    services, slices = there(core), there(discovery)
     front = manifests.Front(run_id, owner_uid, ports)
-    wanted = {place: front.service(place) for place in addresses}
-    endpoints = [front.endpoint_slice(place, at) for place, at in addresses.items()]
-    made = [each for each in wanted.values() if each["metadata"]["name"] not in services]
-    points = [each for each in endpoints if each["metadata"]["name"] not in slices]
-    new: list[tuple[str, Json]] = [(core, each) for each in made]
-    new += [(discovery, each) for each in points]
-    for found in _at_once(lambda one: cluster.create(*one), new):
-        services.setdefault(found["metadata"]["name"], found)
-    # The endpoints of these servers' earlier pods.
-    names = {each["metadata"]["name"] for each in wanted.values()}
-    kept = {each["metadata"]["name"] for each in endpoints}
-    old = [
-        name
-        for name, each in slices.items()
-        if name not in kept and each["metadata"]["labels"].get(manifests.SERVICE_NAME) in names
+    services = f"/api/v1/namespaces/{namespace}/services"
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    existing, existing_slices = (_existing(cluster, path, front) for path in (services, slices))
+    expected = {_name(front.service(place)): place for place in addresses}
+    endpoints = _by_name(front.endpoint_slice(*server) for server in addresses.items())
+    missing = [
+        *((services, front.service(place)) for n, place in expected.items() if n not in existing),
+        *((slices, endpoint) for n, endpoint in endpoints.items() if n not in existing_slices),
     ]
-    _at_once(lambda name: cluster.delete(f"{discovery}/{name}"), old)
+    created = _at_once(lambda one: cluster.create(*one), missing)
+    existing = {**_by_name(created), **existing}
+    # The endpoints of these servers' earlier pods.
+    outdated = [
+        name
+        for name, endpoint in existing_slices.items()
+        if name not in endpoints
+        and endpoint["metadata"]["labels"].get(manifests.SERVICE_NAME) in expected
+    ]
+    _at_once(lambda name: cluster.delete(f"{slices}/{name}"), outdated)
     return Reached(
-        {
-            place: services[each["metadata"]["name"]]["spec"]["clusterIP"]
-            for place, each in wanted.items()
-        },
-        is_new=bool(new or old),
+        {place: existing[name]["spec"]["clusterIP"] for name, place in expected.items()},
+        is_new=bool(missing or outdated),
     )
 
 
-def _slices(namespace: str) -> str:
-    return f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+def _existing(cluster: Cluster, path: str, front: manifests.Front) -> dict[str, Json]:
+    """The run's objects by name, without those that go with an earlier owner object."""
+    labels = manifests.selector({manifests.RUN: manifests.run_label(front.run_id)})
+    return {
+        name: manifest
+        for name, manifest in _by_name(cluster.list(path, labels)).items()
+        if manifest["metadata"]["ownerReferences"][0]["uid"] == front.owner_uid
+    }
+
+
+def _name(manifest: Json) -> str:
+    return str(manifest["metadata"]["name"])
+
+
+def _by_name(objects: Iterable[Json]) -> dict[str, Json]:
+    return {_name(manifest): manifest for manifest in objects}
 
 
 def _at_once[T, R](call: Callable[[T], R], things: Sequence[T]) -> list[R]:

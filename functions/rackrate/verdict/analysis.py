@@ -65,51 +65,13 @@ def analyze_run(
         earlier: the comparison with the earlier runs that the plan names, or None.
         warnings: deviations from the plan.
     """
-    from rackrate.verdict.estimator import Question, answer
-
     plan = evidence.planned_run.plan
     trials = {key: evidence.trials[key] for key in evidence.planned if key in evidence.trials}
     marks = mark_trials(evidence.planned_run, trials, evidence.raw, evidence.counters)
     at_once = together(plan, trials)
-    chosen = [
-        (test, metric, arm)
-        for test in evidence.tests
-        for metric in test.metrics
-        for arm in evidence.arms
-        if arm != plan.baseline
-    ]
-    questions = [
-        Question(
-            evidence.values(test, metric, arm),
-            evidence.values(test, metric, plan.baseline),
-            metric.better,
-            metric.resolution_at,
-            _unfit(test, metric, Side(evidence, arm), Side(evidence, plan.baseline)),
-        )
-        for test, metric, arm in chosen
-    ]
-    found = answer(
-        questions,
-        threshold=plan.threshold,
-        error=look_level(len(looks(plan.blocks.least, plan.blocks.most))),
-        most_blocks=plan.blocks.most,
-    )
     return Analysis(
         method=METHOD,
-        verdicts=tuple(
-            _verdict(
-                finding,
-                Side(evidence, arm),
-                Side(evidence, plan.baseline),
-                test,
-                metric,
-                called=Baseline(plan.baseline),
-                marks=_marked(marks, test.name, (arm, plan.baseline)),
-                steadiness=_steadiness(question.arm, question.baseline, len(chosen)),
-                family=len(chosen),
-            )
-            for (test, metric, arm), question, finding in zip(chosen, questions, found, strict=True)
-        ),
+        verdicts=tuple(_verdicts_between_arms(evidence, marks)),
         summaries=tuple(
             summary(evidence, test, metric, arm)
             for test in evidence.tests
@@ -127,6 +89,57 @@ def analyze_run(
             *(() if earlier is None else earlier.warnings),
         ),
     )
+
+
+def _verdicts_between_arms(evidence: Evidence, marks: Iterable[Mark]) -> list[Verdict]:
+    """The verdicts on each arm against the baseline in one run.
+
+    Args:
+        evidence: the run's evidence.
+        marks: the marks of its trials.
+    """
+    from rackrate.verdict.estimator import Question, answer
+
+    plan = evidence.planned_run.plan
+    compared = [
+        (test, metric, arm)
+        for test in evidence.tests
+        for metric in test.metrics
+        for arm in evidence.arms
+        if arm != plan.baseline
+    ]
+    questions = [
+        Question(
+            evidence.values(test, metric, arm),
+            evidence.values(test, metric, plan.baseline),
+            metric.better,
+            metric.resolution_at,
+            _unfit(test, metric, Side(evidence, arm), Side(evidence, plan.baseline)),
+        )
+        for test, metric, arm in compared
+    ]
+    findings = answer(
+        questions,
+        threshold=plan.threshold,
+        error=look_level(len(looks(plan.blocks.least, plan.blocks.most))),
+        most_blocks=plan.blocks.most,
+    )
+    return [
+        _verdict(
+            finding,
+            Side(evidence, arm),
+            Side(evidence, plan.baseline),
+            test,
+            metric,
+            called=Baseline(plan.baseline),
+            marks=_marked(marks, test.name, (arm, plan.baseline)),
+            steadiness=_steadiness(question.arm, question.baseline, len(compared)),
+            family=len(compared),
+        )
+        for (test, metric, arm), question, finding in zip(
+            compared, questions, findings, strict=True
+        )
+    ]
 
 
 def _steadiness(arm: Sequence[Value], baseline: Sequence[Value], family: int) -> Steadiness:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from statistics import geometric_mean, median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from rackrate.plan.looks import looks
 from rackrate.verdict.draws import (
@@ -18,7 +18,7 @@ from rackrate.verdict.draws import (
     answer_draws,
     has_changed,
 )
-from rackrate.verdict.enough import LEAST_PROSPECT
+from rackrate.verdict.enough import StopReason, stop_reason
 from rackrate.verdict.estimate import CONFIDENCE, ratios
 from rackrate.verdict.headline import headline
 from rackrate.verdict.student import student_t
@@ -249,23 +249,24 @@ def stop(answers: Sequence[Answer], *, after: int, least: int, most: int) -> Cam
     """
     if after < most and after not in looks(least, most):
         return None
-    still_open = [answer for answer in answers if not answer.is_decided]
-    of_answers = f"{len(still_open)} of {counted(len(answers), 'answer')}"
-    not_settled = f"{of_answers} {'is' if len(still_open) == 1 else 'are'} not settled"
-    why: Literal["settled", "no prospect", "most"]
-    if answers and not still_open:
-        why, because = "settled", "every answer is settled"
-    elif after >= most:
-        why, because = "most", not_settled if answers else "there is no answer"
-    elif answers and not any(_may_be_settled(answer, most) for answer in still_open):
-        why, because = "no prospect", f"{not_settled}, and more draws would hardly change that"
+    if answers:
+        reason = stop_reason(
+            answers,
+            lambda one: None if one.more_draws is None else len(one.draws) + one.more_draws,
+            noun="answer",
+            unit="draws",
+            measured=after,
+            most=most,
+        )
     else:
+        reason = StopReason("most", "there is no answer") if after >= most else None
+    if reason is None:
         return None
     return CampaignStopped(
         after=after,
         most=most,
-        why=why,
-        text=f"Stopped after {after} of at most {most} draws: {because}.",
+        why=reason.why,
+        text=f"Stopped after {after} of at most {most} draws: {reason.because}.",
     )
 
 
@@ -503,14 +504,6 @@ def _claim(answer: Answer, *, stacks: int = 0, days: int = 0) -> str:
 
 
 # -- the sentences
-
-
-def _may_be_settled(answer: Answer, most: int) -> bool:
-    """Whether the draws that are left may settle an open answer."""
-    if answer.prospect is not None:
-        return answer.prospect > LEAST_PROSPECT
-    # With too few draws for any answer, nothing is known of its prospect.
-    return answer.more_draws is not None and len(answer.draws) + answer.more_draws <= most
 
 
 def headlines(answers: Sequence[Answer]) -> list[str]:
