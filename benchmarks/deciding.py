@@ -132,14 +132,14 @@ def _projected(item: Json, paths: Sequence[list[str]], aliases: Mapping[str, str
     """An item's attributes at these paths. The store asks for one part of a map at most."""
     if not paths:
         return item
-    found: Json = {}
+    record: Json = {}
     for name, *part in ([aliases[alias] for alias in path] for path in paths):
         inner = item.get(name, {}).get("M", {}) if part else item
         if part and part[0] in inner:
-            found[name] = {"M": {part[0]: inner[part[0]]}}
+            record[name] = {"M": {part[0]: inner[part[0]]}}
         elif not part and name in item:
-            found[name] = item[name]
-    return found
+            record[name] = item[name]
+    return record
 
 
 def serve(records: Records) -> http.server.ThreadingHTTPServer:
@@ -154,9 +154,9 @@ def serve(records: Records) -> http.server.ThreadingHTTPServer:
             self._answer(200, json.dumps(response).encode())
 
         def do_GET(self) -> None:
-            found = records.objects.get(self._key())
+            content = records.objects.get(self._key())
             missing = b"<Error><Code>NoSuchKey</Code></Error>"
-            self._answer(404 if found is None else 200, missing if found is None else found)
+            self._answer(404 if content is None else 200, missing if content is None else content)
 
         def do_PUT(self) -> None:
             records.objects[self._key()] = self._body()
@@ -314,17 +314,17 @@ def planner(
         )
         for name, placement in (("treatment", "cluster"), ("baseline", "none"))
     )
-    found = Resources()
-    found.settings = Settings(
+    resources = Resources()
+    resources.settings = Settings(
         *(TABLE, BUCKET, "cluster", "rackrate", tool_image, arms, nodes // 2, False),
         host_namespace=host_namespace,
     )
-    found.store = Store(TABLE, BUCKET, records)
-    found.cluster = cast(Any, Nodes(nodes))
-    found.ec2 = InstanceTypes()
-    found.eks = found.pricing = None
-    found.region = "us-east-1"
-    return found
+    resources.store = Store(TABLE, BUCKET, records)
+    resources.cluster = cast(Any, Nodes(nodes))
+    resources.ec2 = InstanceTypes()
+    resources.eks = resources.pricing = None
+    resources.region = "us-east-1"
+    return resources
 
 
 def plan(records: Records, *, nodes: int, blocks: int) -> None:
@@ -352,7 +352,7 @@ def measure(records: Records) -> int:
     luck: dict[tuple[str, str], float] = {}
     for item in block_items([*warm_ups, *items]):
         drafts = Drafts(item, planned, 1, {})
-        found = {
+        measurements = {
             key: _measurement(
                 drafts.tests[key.test],
                 ADVANTAGE if key.arm == "treatment" else 1.0,
@@ -365,9 +365,9 @@ def measure(records: Records) -> int:
         samples_key = store.trials.put_raw_values(
             RUN,
             f"samples/{item.block:04d}-{item.round}.1.json.gz",
-            {key.id: RawValues.of(measured) for key, measured in found.items()},
+            {key.id: RawValues.of(measured) for key, measured in measurements.items()},
         )
-        for key, measured in found.items():
+        for key, measured in measurements.items():
             trial = drafts.of(key).measured(drafts.tests[key.test], measured)
             store.trials.put(RUN, _stored(trial, samples_key))
     return len(planned_trials(items))
@@ -436,12 +436,12 @@ def work() -> Json:
     resources = Resources()
     resources.store = Store(TABLE, BUCKET)
     started, spent = time.monotonic(), time.process_time()
-    found = analyze(RUN, resources, after_failure=False)
+    analysis = analyze(RUN, resources, after_failure=False)
     return {
         "seconds": time.monotonic() - started,
         "processor_seconds": time.process_time() - spent,
         "peak_bytes": peak_bytes(),
-        "found": found.to_json(),
+        "found": analysis.to_json(),
     }
 
 
@@ -476,9 +476,9 @@ def sizes(about: str) -> argparse.ArgumentParser:
 
 def main() -> Iterator[Point]:
     """Run the benchmark."""
-    asked = sizes("What deciding a large run costs.").parse_args()
-    trials, cost, _ = measured("benchmarks.deciding", asked.nodes, asked.blocks)
-    print(f"{asked.nodes} nodes, {asked.blocks} blocks, 3 tests, {trials} trials, seed {SEED}")
+    options = sizes("What deciding a large run costs.").parse_args()
+    trials, cost, _ = measured("benchmarks.deciding", options.nodes, options.blocks)
+    print(f"{options.nodes} nodes, {options.blocks} blocks, 3 tests, {trials} trials, seed {SEED}")
     print(f"analyze returned {cost['found']}")
     yield judged(cost)
 

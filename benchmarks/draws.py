@@ -102,13 +102,13 @@ class Luck:
     Attributes:
         noise: the distribution, with a mean of 0 and a standard deviation of 1.
         levels: the probabilities of its levels; empty if it has none.
-        asked_from: the fewest draws with which the interval of the mean has to cover.
+        required_from: the fewest draws with which the interval of the mean has to cover.
     """
 
     name: str
     noise: Noise
     levels: tuple[float, ...] = ()
-    asked_from: int = 4
+    required_from: int = 4
 
     def alike(self, draws: int) -> float:
         """The probability that all draws lie on one level."""
@@ -119,8 +119,8 @@ class Luck:
         return sum(share**draws * (1 - 0.95 * share) for share in self.levels)
 
 
-TWO_LEVELS = Luck("two levels", two_levels, (0.5, 0.5), asked_from=6)
-ONE_IN_FOUR = Luck("one in four", one_in_four, (0.75, 0.25), asked_from=12)
+TWO_LEVELS = Luck("two levels", two_levels, (0.5, 0.5), required_from=6)
+ONE_IN_FOUR = Luck("one in four", one_in_four, (0.75, 0.25), required_from=12)
 HEAVY = Luck("heavy tails (t, 3 df)", heavy)
 OUTLYING = Luck("one in ten of five times the size", outlying)
 LUCKS = (
@@ -184,8 +184,8 @@ def coverage(runs: int, world: tuple[Luck, float], draws: int) -> Iterator[Line]
 
     def simulate(chance: np.random.Generator) -> tuple[bool, bool]:
         logs = campaign(luck.noise, variability, draws + 1, math.log(1.1), chance)
-        (found,) = decided(logs[:, :draws], draws, draws)
-        return covers(found.ci95, 1.1), covers(found.prediction95, math.exp(logs[0, draws]))
+        (finding,) = decided(logs[:, :draws], draws, draws)
+        return covers(finding.ci95, 1.1), covers(finding.prediction95, math.exp(logs[0, draws]))
 
     seed, (held, predicted) = means(runs, simulate, "draws", luck.name, variability, draws)
     text = f"{luck.name if variability else 'no luck'}, {variability:.0%}, {draws} draws"
@@ -194,9 +194,9 @@ def coverage(runs: int, world: tuple[Luck, float], draws: int) -> Iterator[Line]
 
 
 def _of_mean(luck: Luck, draws: int, text: str, figure: float, seed: int, runs: int) -> Line:
-    if draws >= luck.asked_from and luck.name != "two levels, both arms":
+    if draws >= luck.required_from and luck.name != "two levels, both arms":
         return Line(text, figure, seed, LOW - errors(runs), HIGH + errors(runs))
-    if draws >= luck.asked_from:
+    if draws >= luck.required_from:
         limit = "the middle level is the mean, so more than 97 % may cover it"
         return Line(text, figure, seed, LOW - errors(runs), 1.0, limit=limit)
     missed = luck.alike(draws)
@@ -260,8 +260,8 @@ def false_words(
         logs = campaign(
             luck.noise, variability, most, EDGE, chance, answers=TESTS, shared=case.shared
         )
-        _, found = looking(logs, least, most)
-        return any(map(differs, found)), any(map(equal, found))
+        _, findings = looking(logs, least, most)
+        return any(map(differs, findings)), any(map(equal, findings))
 
     seed, (different, alike) = means(
         number, simulate, "false words", luck.name, variability, least, most
@@ -271,8 +271,8 @@ def false_words(
         seen = max(least, draws_near(TESTS))
         limit = f"{seen} draws are all on the frequent level in {case.deceiving**seen:.1%}"
     high += errors(number, high)
-    made = f"{least}" if least == most else f"{least} to {most}"
-    text = f"{luck.name}, {variability:.0%}, {made} draws"
+    draws = f"{least}" if least == most else f"{least} to {most}"
+    text = f"{luck.name}, {variability:.0%}, {draws} draws"
     yield Line(f"{text}: false difference", different, seed, high=high, limit=limit)
     yield Line(f"{text}: false equivalence", alike, seed, high=high, limit=limit)
 
@@ -326,8 +326,8 @@ def stopping(runs: int, case: tuple[float, float, float]) -> Iterator[Line]:
 
     def simulate(chance: np.random.Generator) -> tuple[float, int]:
         logs = campaign(normal, variability, 12, math.log(effect), chance, answers=TESTS)
-        draws, found = looking(logs, 4, 12)
-        return sum(each.verdict != "inconclusive" for each in found) / TESTS, draws
+        draws, findings = looking(logs, 4, 12)
+        return sum(each.verdict != "inconclusive" for each in findings) / TESTS, draws
 
     seed, (settled, draws) = means(runs // 8, simulate, "stopping draws", effect, variability)
     text = f"x{effect:g}, {variability:.0%}, 4 to 12 draws: made, {settled:.0%} of answers settled"
@@ -389,9 +389,9 @@ def over_a_day(runs: int, hours: float) -> Iterator[Line]:
     def simulate(chance: np.random.Generator) -> tuple[bool, bool, bool]:
         moved = _hours(chance.uniform(0, 24) + hours * np.arange(6))
         logs = moved + campaign(normal, 0.01, 6, 0.0, chance)[0]
-        (found,) = decided(logs[np.newaxis], 6, 6)
-        held = covers(found.ci95, math.exp(moved.mean()))
-        return held, covers(found.ci95, 1.0), found.trend is not None
+        (finding,) = decided(logs[np.newaxis], 6, 6)
+        held = covers(finding.ci95, math.exp(moved.mean()))
+        return held, covers(finding.ci95, 1.0), finding.trend is not None
 
     seed, (held, of_day, trends) = means(runs, simulate, "over a day", hours)
     text = f"six draws {hours:g} h apart"
@@ -438,9 +438,9 @@ def bounds(runs: int, draws: int, error: float) -> Iterator[Line]:
 
     def simulate(chance: np.random.Generator) -> tuple[bool, bool]:
         logs = chance.normal(0.0, math.hypot(0.055, error), draws)
-        asked = DrawsQuestion([Draw(math.exp(log), error) for log in logs], "higher")
-        (found,) = answer_draws([asked], threshold=THRESHOLD, least=draws, most=draws)
-        return (found.variability_at_most or 0.0) >= 0.055, found.variability == 0
+        question = DrawsQuestion([Draw(math.exp(log), error) for log in logs], "higher")
+        (finding,) = answer_draws([question], threshold=THRESHOLD, least=draws, most=draws)
+        return (finding.variability_at_most or 0.0) >= 0.055, finding.variability == 0
 
     seed, (held, zero) = means(runs, simulate, "bounds", draws, error)
     text = f"variability 5.5 %, {draws} draws whose runs know {error:.1%}"
@@ -464,10 +464,10 @@ def pools(runs: int, pool: tuple[int, int, int, bool]) -> Iterator[Line]:
         pooled = draws_of_runs(list(_runs(logs)))
         ratios = [math.log(draw.verdicts[0].ratio or 1.0) for draw in pooled]
         number = len(ratios)
-        (found,) = decided(np.array([ratios]), number, number)
+        (finding,) = decided(np.array([ratios]), number, number)
         # Of few stacks, the answer is about these.
         truth = 1.0 if is_of_group or number < 4 else math.exp(float(of_stack.mean()))
-        return covers(found.ci95, truth), differs(found)
+        return covers(finding.ci95, truth), differs(finding)
 
     number = runs // 4
     seed, (held, words) = means(number, simulate, "pools", stacks, days, each)
@@ -497,8 +497,8 @@ def sweeps(runs: int, of_each: int) -> Iterator[Line]:
         for pairs in tiers:
             luck = chance.normal(0.0, 0.05 / math.sqrt(pairs), of_each)
             logs[pairs] = list(luck + chance.normal(0.0, 0.01, of_each))
-        found = [against_first(logs, pairs, alike=False) for pairs in others]
-        return [each is not None and covers(each.interval(0.95), 1.0) for each in found]
+        findings = [against_first(logs, pairs, alike=False) for pairs in others]
+        return [each is not None and covers(each.interval(0.95), 1.0) for each in findings]
 
     seed, held = means(runs, simulate, "sweeps", of_each)
     for pairs, figure in zip(others, held, strict=True):

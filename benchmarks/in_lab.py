@@ -57,8 +57,8 @@ def rackrate(status: Mapping[str, Any], *arguments: str, quiet: bool = False) ->
 
 def document(path: Path) -> Json:
     """An object that the command wrote as JSON."""
-    found: Json = json.loads(path.read_text("utf-8"))
-    return found
+    content: Json = json.loads(path.read_text("utf-8"))
+    return content
 
 
 def address(node: str) -> str:

@@ -126,7 +126,7 @@ def rows(seed: int, results: Mapping[str, Any] | None, *, wrong: bool) -> list[s
         ratio = "-" if verdict["ratio"] is None else f"{verdict['ratio']:.3f}"
         interval = verdict["ci_simultaneous"]
         bounds = "-" if interval is None else "{:.3f} to {:.3f}".format(*interval)
-        more = "".join(f"; steadiness: {said}" for _, said in steadiness)
+        more = "".join(f"; steadiness: {of_steadiness}" for _, of_steadiness in steadiness)
         lines.append(f"{seed:>6}  {what:<18}{ratio:>6}  {bounds:>16}  {word}{more}")
     return [*lines[:-1], lines[-1] + mark]
 
@@ -184,14 +184,14 @@ def measure(status: Mapping[str, Any], series: Series, runs: int) -> Point:
     """Make the runs of a series and print every one."""
     seeds = range(series.first_seed, series.first_seed + runs)
     print(f"\n{series.title}, seeds {seeds[0]} to {seeds[-1]}", flush=True)
-    found = []
+    rows_ = []
     with caps_of_baseline(series.baseline_factor):
         for seed in seeds:
             results = run(status, PLAN | {"seed": seed}, f"{series.name}-{seed}", OUT)
             print(*rows(seed, results, wrong=is_wrong(series, results)), sep="\n", flush=True)
-            found.append(results)
-    print(*tally(found), sep="\n")
-    return criterion(series, [is_wrong(series, results) for results in found])
+            rows_.append(results)
+    print(*tally(rows_), sep="\n")
+    return criterion(series, [is_wrong(series, results) for results in rows_])
 
 
 def main() -> Iterator[Point]:
@@ -199,13 +199,13 @@ def main() -> Iterator[Point]:
     parser = argparse.ArgumentParser(description="Verdicts on real traffic in the lab.")
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each series")
     parser.add_argument("--only", choices=sorted(ALL), help="one series alone")
-    asked = parser.parse_args()
-    if asked.runs < 1:
+    options = parser.parse_args()
+    if options.runs < 1:
         parser.error("--runs must be at least 1")
     shutil.rmtree(OUT, ignore_errors=True)
     with equal_arms() as status:
-        for series in [ALL[asked.only]] if asked.only else ALL.values():
-            yield measure(status, series, asked.runs)
+        for series in [ALL[options.only]] if options.only else ALL.values():
+            yield measure(status, series, options.runs)
 
 
 if __name__ == "__main__":

@@ -87,15 +87,15 @@ def written(nodes: int, blocks: int) -> tuple[dict[str, Any], bytes]:
 def opened(page: Path, opens: int) -> list[dict[str, float]]:
     """Open the page `opens` times. Returns the seconds until each moment, for each opening."""
     program = chromium.find()
-    found = []
+    durations = []
     for _ in range(opens):
         with chromium.launched(program) as browser:
             context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
             tab = context.new_page()
             tab.goto(page.as_uri(), wait_until="commit")
             times: Mapping[str, float] = tab.evaluate(TIMES)
-            found.append({moment: ms / 1000 for moment, ms in times.items()})
-    return found
+            durations.append({moment: ms / 1000 for moment, ms in times.items()})
+    return durations
 
 
 def judged(size: int, times: Sequence[Mapping[str, float]]) -> Point:
@@ -124,17 +124,17 @@ def main() -> Iterator[Point]:
     parser = deciding.sizes("What the page of a large run costs.")
     parser.add_argument("--opens", type=int, default=OPENS)
     parser.add_argument("--keep", type=Path, help="write the page to this file")
-    asked = parser.parse_args()
-    cost, page = written(asked.nodes, asked.blocks)
+    options = parser.parse_args()
+    cost, page = written(options.nodes, options.blocks)
     print(
-        f"{asked.nodes} nodes, {asked.blocks} blocks, 3 tests, {cost['trials']} trials, seed"
+        f"{options.nodes} nodes, {options.blocks} blocks, 3 tests, {cost['trials']} trials, seed"
         f" {deciding.SEED}: the report took {cost['reporting']:.1f} s, {cost['drawing']:.1f} s of"
         f" them the page, and {cost['peak_bytes'] / 1e9:.2f} GB at most"
     )
     with tempfile.TemporaryDirectory() as directory:
-        file = asked.keep or Path(directory) / "report.html"
+        file = options.keep or Path(directory) / "report.html"
         file.write_bytes(page)
-        times = opened(file.resolve(), asked.opens)
+        times = opened(file.resolve(), options.opens)
     print(table(times))
     yield judged(len(page), times)
 

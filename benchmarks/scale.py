@@ -102,8 +102,8 @@ def measure(nodes: int) -> Json:
         pairing = "mesh" if nodes <= MOST_NODES_OF_A_MESH else "ring"
         arn = _run(client, outputs["StateMachineArn"], {**PLAN, "pairing": pairing})
         say("reading the figures")
-        found = _figures(client, outputs, arn)
-    return {"nodes": 2 * each, "pairing": pairing, "deploy_seconds": deployed, **found}
+        figures = _figures(client, outputs, arn)
+    return {"nodes": 2 * each, "pairing": pairing, "deploy_seconds": deployed, **figures}
 
 
 def _run(client: Client, machine: str, plan: Mapping[str, Any]) -> str:
@@ -205,8 +205,8 @@ def _items(client: Client, table: str) -> list[Json]:
 
 def _object(client: Client, bucket: str, name: str) -> Json:
     key = f"runs/{RUN}/{name}"
-    found: Json = json.loads(client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
-    return found
+    content: Json = json.loads(client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
+    return content
 
 
 def _objects(client: Client, bucket: str) -> Json:
@@ -339,9 +339,9 @@ def main() -> Iterator[Point]:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for nodes in () if arguments.judge else arguments.nodes or SIZES:
         print(f"{nodes} nodes:", flush=True)
-        found = measure(nodes)
-        path = arguments.out / f"{found['nodes']:04d}.json"
-        path.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        figures = measure(nodes)
+        path = arguments.out / f"{figures['nodes']:04d}.json"
+        path.write_text(json.dumps(figures, indent=1), encoding="utf-8")
     sizes = [document(path) for path in sorted(arguments.out.glob("*.json"))]
     if not sizes:
         raise LabError(f"{arguments.out} has no figures: run it without --judge first.")

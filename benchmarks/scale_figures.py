@@ -63,14 +63,14 @@ def transitions_of(history: Iterable[Mapping[str, Any]]) -> int:
 
 def largest_state(history: Iterable[Mapping[str, Any]]) -> int:
     """The bytes of the largest input or output of a state."""
-    found = [
+    sizes = [
         len(details.get(name) or "")
         for event in history
         for key, details in event.items()
         if key in ("stateEnteredEventDetails", "stateExitedEventDetails")
         for name in ("input", "output")
     ]
-    return max(found, default=0)
+    return max(sizes, default=0)
 
 
 def functions_of(
@@ -80,11 +80,11 @@ def functions_of(
     calls: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for each in invocations:
         calls[each["function"]].append(each)
-    found = {}
+    figures = {}
     for name, of in sorted(calls.items()):
         most_seconds, memory = settings[name]
         longest = max(seconds_on_lambda(each, memory) for each in of)
-        found[step_of(name)] = {
+        figures[step_of(name)] = {
             "calls": len(of),
             "failed": sum(each["failed"] for each in of),
             "seconds": sum(each["seconds"] for each in of),
@@ -95,7 +95,7 @@ def functions_of(
             "share_of_time": longest / most_seconds,
             "share_of_memory": max(each["peak_bytes"] for each in of) / memory,
         }
-    return found
+    return figures
 
 
 def seconds_on_lambda(invocation: Mapping[str, Any], memory: int) -> float:
@@ -112,12 +112,12 @@ def step_of(function: str) -> str:
 
 def requests_of(audited: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The requests to the API server by kind, such as `create pods` and `get pods/log`."""
-    found: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
     for each in audited:
         of = each.get("objectRef", {})
         resource = "/".join(filter(None, (of.get("resource", "other"), of.get("subresource"))))
-        found[f"{each['verb']} {resource}"] += 1
-    return dict(sorted(found.items()))
+        requests[f"{each['verb']} {resource}"] += 1
+    return dict(sorted(requests.items()))
 
 
 def deletion_of(audited: Iterable[Mapping[str, Any]]) -> float:
@@ -172,14 +172,14 @@ def collections_of(
         for each in invocations
         if step_of(each["function"]) == "collect"
     )
-    found = []
+    collections = []
     for (last, number, (block, round_)), (later, *_) in itertools.pairwise(
         [*rounds, (float("inf"), 0, (0, 0))]
     ):
         of = [call for call in calls if last <= call[0] < later]
         if of:
             end, slower = of[-1]
-            found.append(
+            collections.append(
                 {
                     "block": block,
                     "round": round_,
@@ -188,7 +188,7 @@ def collections_of(
                     "on_lambda": end - last + slower,
                 }
             )
-    return found
+    return collections
 
 
 def per_pair(size: Mapping[str, Any]) -> dict[str, float]:

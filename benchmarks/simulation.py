@@ -38,7 +38,7 @@ class Line:
         figure: the share of runs, or a number of `unit`.
         seed: the seed.
         low, high: the limits that the figure has to keep.
-        asked: whether it has to.
+        required: whether it has to.
         limit: why the limits are not those of the other cases; empty if they are.
     """
 
@@ -47,14 +47,14 @@ class Line:
     seed: int
     low: float = 0.0
     high: float = 1.0
-    asked: bool = True
+    required: bool = True
     limit: str = ""
     unit: str = "%"
 
     @property
     def good(self) -> bool:
         """Whether it keeps its limits, if it has to."""
-        return not self.asked or self.low <= self.figure <= self.high
+        return not self.required or self.low <= self.figure <= self.high
 
     def __str__(self) -> str:
         """The line with its limits and, if it has one, their reason."""
@@ -63,7 +63,7 @@ class Line:
             f"{value:.1%}" if percent else f"{value:.1f}"
             for value in (self.low, self.high, self.figure)
         )
-        limits = f"[{low} to {high}]" if self.asked else "*"
+        limits = f"[{low} to {high}]" if self.required else "*"
         return (
             f"  {self.text:<66}{figure:>7} {limits:<18} seed {self.seed:<11}"
             f"{'' if percent else self.unit}{'' if self.good else ' FAIL'}"
@@ -110,10 +110,10 @@ def until_enough[F: (Finding, DrawsFinding)](
 ) -> tuple[int, list[F]]:
     """The look at which a run or campaign stops, and its findings there."""
     for number in at:
-        found = find(number)
-        if all((each.prospect or 0.0) <= LEAST_PROSPECT for each in found):
+        findings = find(number)
+        if all((each.prospect or 0.0) <= LEAST_PROSPECT for each in findings):
             break
-    return number, found
+    return number, findings
 
 
 Lines = Callable[..., Iterator[Line]]
@@ -131,16 +131,16 @@ class Proof:
         Each combination of values is a case, with a process of its own.
         """
 
-        def asked(lines: Lines) -> Lines:
+        def decorate(lines: Lines) -> Lines:
             self._parts += [(title, lines, case) for case in itertools.product(*axes)]
             return lines
 
-        return asked
+        return decorate
 
     def lines(self, lines: Lines, runs: int, cases: Container[Any] | None = None) -> Iterator[Line]:
         """The lines of a question's cases, or of those that are among these."""
-        for _, asked, case in self._parts:
-            if asked is lines and (cases is None or case in cases):
+        for _, question, case in self._parts:
+            if question is lines and (cases is None or case in cases):
                 yield from lines(runs, *case)
 
     def main(self, about: str | None, *, runs: int) -> int:

@@ -107,13 +107,13 @@ def claim(world: World, finding: Finding) -> Any:
 def coverage(runs: int, world: World, blocks: int) -> Iterator[Line]:
     """Coverage of the 95 % interval: of the nodes', and of the stack's where pairs differ."""
 
-    def covered(found: list[Finding]) -> bool:
-        return covers((claim(world, found[0]) or found[0]).ci95, 1.1)
+    def covered(findings: list[Finding]) -> bool:
+        return covers((claim(world, findings[0]) or findings[0]).ci95, 1.1)
 
     case = "coverage", world.name, blocks
     seed, figure = share(runs, covered, world, (1.1,), *case, blocks=blocks)
-    asked = blocks >= world.asked_from
-    yield Line(f"{world.name}, {blocks} blocks", figure, seed, *simulated(runs), asked)
+    required = blocks >= world.required_from
+    yield Line(f"{world.name}, {blocks} blocks", figure, seed, *simulated(runs), required)
 
 
 @proof.question(
@@ -130,14 +130,14 @@ def false_verdicts(runs: int, world: World, blocks: int) -> Iterator[Line]:
     case = "false", world.name, blocks
     seed, figure = share(
         runs // 2,
-        lambda found: any(differs(claim(world, each)) for each in found),
+        lambda findings: any(differs(claim(world, each)) for each in findings),
         world,
         (1.0,) * TESTS,
         *case,
         blocks=blocks,
     )
-    asked = blocks >= world.words_from
-    yield Line(f"{world.name}, {blocks} blocks", figure, seed, high=0.05, asked=asked)
+    required = blocks >= world.words_from
+    yield Line(f"{world.name}, {blocks} blocks", figure, seed, high=0.05, required=required)
 
 
 #: The worlds in which steadiness is tried, without noise that both arms share.
@@ -208,7 +208,7 @@ def steadiness(runs: int, world: World, blocks: int, pairs: int) -> Iterator[Lin
 
     twice, thrice = (fmean(is_better(times) for _ in range(runs // 8)) for times in (2.0, 3.0))
     text = f"{world.name}, {blocks} blocks, {pairs} pairs: x2 {twice:.0%}, x3"
-    yield Line(text, thrice, seed, asked=False)
+    yield Line(text, thrice, seed, required=False)
 
 
 EDGE = 1 + THRESHOLD
@@ -236,8 +236,8 @@ def joint(runs: int, near: tuple[str, float, float], ends: tuple[int, int]) -> I
     text = f"{text}, two clear, {ends[0]} to {ends[1]} blocks: an interval misses its truth"
     seed, _ = generator(text)
 
-    def misses(found: list[Finding]) -> bool:
-        return not all(map(covers, [each.ci_simultaneous for each in found], truths))
+    def misses(findings: list[Finding]) -> bool:
+        return not all(map(covers, [each.ci_simultaneous for each in findings], truths))
 
     number = runs // 4
     figure = fmean(misses(looking(truths, 0.06, 0.0, ends, seed + n)[1]) for n in range(number))
@@ -255,9 +255,9 @@ def best_possible(pairs: int, blocks: int = 6) -> float:
     return NormalDist().cdf(room / error - NormalDist().inv_cdf(0.975))
 
 
-def is_better(found: list[Finding]) -> bool:
+def is_better(findings: list[Finding]) -> bool:
     """Whether the first test's verdict is better."""
-    return found[0].verdict == "better"
+    return findings[0].verdict == "better"
 
 
 @proof.question(
@@ -269,7 +269,7 @@ def power(runs: int, pairs: int) -> Iterator[Line]:
     world = World("3 %", amount=0.0, shared_amount=0.05, trial=0.03, pairs=pairs)
     seed, figure = share(runs, is_better, world, (1.1,), "power", pairs)
     text = f"{pairs} pairs an arm (a perfect test: {best_possible(pairs):.1%})"
-    yield Line(text, figure, seed, low=0.95, asked=pairs >= 6)
+    yield Line(text, figure, seed, low=0.95, required=pairs >= 6)
 
 
 @proof.question("The words, six blocks")
@@ -280,7 +280,7 @@ def words(runs: int) -> Iterator[Line]:
     seed, figure = share(
         runs, lambda found: all(map(equal, found)), world, (1.0,) * TESTS, "words", "equal"
     )
-    yield Line("no difference under 3 % noise, all of three tests", figure, seed, asked=False)
+    yield Line("no difference under 3 % noise, all of three tests", figure, seed, required=False)
     seed, figure = share(
         runs, lambda found: equal(found[0]), world, (1.0, 2.0, 2.0), "words", "one of three equal"
     )
@@ -308,7 +308,7 @@ def same_nodes(runs: int, pairs: int) -> Iterator[Line]:
     world = World("same", amount=0.0, luck_amount=0.1, trial=0.01, pairs=pairs, same_nodes=True)
     seed, figure = share(
         runs // 4,
-        lambda found: is_better(found) and found[0].scope == "this stack's placement",
+        lambda findings: is_better(findings) and findings[0].scope == "this stack's placement",
         world,
         (1.1,),
         "same nodes",
@@ -334,8 +334,8 @@ def directions(runs: int, amount: float, blocks: int) -> Iterator[Line]:
     seed, (unsteady, alike) = means(runs // 4, simulate, "directions", amount, blocks)
     text = f"noise {amount:.1%}, {blocks} blocks"
     yield Line(f"{text}: false verdict of steadiness", unsteady, seed, high=0.05)
-    asked = amount == 0.003
-    yield Line(f"{text}: no difference is found", alike, seed, low=0.9, asked=asked)
+    required = amount == 0.003
+    yield Line(f"{text}: no difference is found", alike, seed, low=0.9, required=required)
 
 
 @proof.question("The placement; asked: 93 to 97 %", (0.02, 0.05, 0.10))
@@ -345,15 +345,15 @@ def placements(runs: int, amount: float) -> Iterator[Line]:
 
     def simulate(chance: np.random.Generator) -> tuple[bool, bool]:
         luck = math.exp(amount * chance.normal() * math.sqrt(2))
-        (found,) = decide(both_arms(world, 6, luck, chance))
-        assert found.stack is not None
-        return covers(found.stack.ci95, luck), covers(found.stack.ci95, 1.0)
+        (finding,) = decide(both_arms(world, 6, luck, chance))
+        assert finding.stack is not None
+        return covers(finding.stack.ci95, luck), covers(finding.stack.ci95, 1.0)
 
     seed, (of_stack, of_strategy) = means(runs // 2, simulate, "placement", amount)
     text = f"shared luck {amount:.0%}"
     yield Line(f"{text}: this stack's placement is covered", of_stack, seed, *simulated(runs))
     text = f"{text}: the strategy's effect, which is not claimed"
-    yield Line(text, of_strategy, seed, asked=False)
+    yield Line(text, of_strategy, seed, required=False)
 
 
 def against_earlier(
@@ -378,8 +378,8 @@ def earlier_runs(runs: int, spread: float, earlier: int) -> Iterator[Line]:
     """Runs that differ from run to run, compared with one earlier run and with several."""
 
     def simulate(chance: np.random.Generator) -> tuple[bool, bool]:
-        found = against_earlier(spread, 1.0, earlier, chance)
-        return differs(found), covers(found.ci95, 1.0)
+        finding = against_earlier(spread, 1.0, earlier, chance)
+        return differs(finding), covers(finding.ci95, 1.0)
 
     seed, (wrong, covered) = means(runs, simulate, "earlier", spread, earlier)
     text = f"spread {spread:.0%} between runs, {earlier} earlier"
@@ -397,7 +397,7 @@ def gate(runs: int, spread: float, earlier: int) -> Iterator[Line]:
 
     seed, figure = means(runs // 2, is_worse, "gate", spread, earlier)
     text = f"spread {spread:.1%}, {earlier} earlier: 10 % less is found"
-    yield Line(text, figure, seed, low=0.8, asked=spread == 0.005)
+    yield Line(text, figure, seed, low=0.8, required=spread == 0.005)
 
 
 #: What one arm alone does, the noise, its amount, and the truth.
@@ -421,20 +421,20 @@ def one_arm(runs: int, alone: tuple[str, Noise, float, float], blocks: int) -> I
     def simulate(chance: np.random.Generator) -> tuple[bool, bool, bool]:
         moved = amount * noise(chance, (1, blocks))
         still = 0.005 * chance.normal(size=(1, blocks))
-        (found,) = decide((values(moved, "x"), values(still, "y")))
+        (finding,) = decide((values(moved, "x"), values(still, "y")))
         is_marked = (
-            found.series is not None
-            and drift_of_one_arm(found.series, arm="x", baseline="y") is not None
+            finding.series is not None
+            and drift_of_one_arm(finding.series, arm="x", baseline="y") is not None
         )
-        return covers(found.ci95, math.exp(truth)), equal(found), is_marked
+        return covers(finding.ci95, math.exp(truth)), equal(finding), is_marked
 
     seed, (covered, alike, marked) = means(runs // 4, simulate, "one arm", name, blocks)
     text = f"{name}, {blocks} blocks"
     if truth:
-        yield Line(f"{text}: false equivalence", alike, seed, asked=False)
+        yield Line(f"{text}: false equivalence", alike, seed, required=False)
     else:
-        yield Line(f"{text}: coverage", covered, seed, asked=False)
-    yield Line(f"{text}: marked", marked, seed, asked=False)
+        yield Line(f"{text}: coverage", covered, seed, required=False)
+    yield Line(f"{text}: marked", marked, seed, required=False)
 
 
 @proof.question(
@@ -474,11 +474,11 @@ def lost_trials(runs: int, both: bool) -> Iterator[Line]:
         arms = [RAMP + 0.005 * chance.normal(size=(1, 6)) for _ in range(2)]
         for arm in arms if both else arms[:1]:
             arm[0, 0] += 0.1
-        (found,) = decide((values(arms[0], "x"), values(arms[1], "y")))
-        return found.verdict != "inconclusive"
+        (finding,) = decide((values(arms[0], "x"), values(arms[1], "y")))
+        return finding.verdict != "inconclusive"
 
     seed, settled = means(runs // 4, is_settled, "make-up", text)
-    yield Line(text, settled, seed, low=0.95, asked=both)
+    yield Line(text, settled, seed, low=0.95, required=both)
 
 
 @proof.question("Unequal losses")
@@ -532,15 +532,15 @@ def of_percentiles(runs: int, mean: int, number: int) -> Iterator[Line]:
             [math.exp(0.02 * chance.normal()) * bursty(number, mean, chance) for _ in range(6)]
         ).intervals.get("p99")
 
-    given = [found for _ in range(runs // 4) if (found := interval()) is not None]
+    intervals = [estimate for _ in range(runs // 4) if (estimate := interval()) is not None]
     how = f"bursts of {mean}" if mean else "no bursts"
     text = f"p99 of 6 blocks of {number} values, {how}: "
-    if not given:
+    if not intervals:
         yield Line(f"{text}no interval", 0.0, seed, high=0.0)
         return
     # Five values beyond it are one burst or none if a burst has twenty.
-    held = fmean(covers(each, truth) for each in given)
-    yield Line(f"{text}coverage", held, seed, 0.88, asked=mean <= 5)
+    held = fmean(covers(each, truth) for each in intervals)
+    yield Line(f"{text}coverage", held, seed, 0.88, required=mean <= 5)
 
 
 def looking(
@@ -585,15 +585,15 @@ def errors_of_looks(runs: int, looked: tuple[tuple[int, int], float, int]) -> It
     """The errors at the threshold of runs that look and stop."""
     ends, correlation, tests = looked
     seed, _ = generator("stopping", ends, correlation, tests)
-    found = [looking([EDGE] * tests, 0.06, correlation, ends, seed + n)[1] for n in range(runs)]
-    different = fmean(any(map(differs, each)) for each in found)
-    alike = fmean(any(map(equal, each)) for each in found)
+    findings = [looking([EDGE] * tests, 0.06, correlation, ends, seed + n)[1] for n in range(runs)]
+    different = fmean(any(map(differs, each)) for each in findings)
+    alike = fmean(any(map(equal, each)) for each in findings)
     text = f"{ends[0]} to {ends[1]} blocks, autocorrelation {correlation}, {tests} tests"
-    asked = correlation <= 0.1
+    required = correlation <= 0.1
     # 2.5 % and 5 %, with three standard errors of the simulation.
     slack = 3 * math.sqrt(0.025 / runs)
-    yield Line(f"{text}: false difference", different, seed, high=0.025 + slack, asked=asked)
-    yield Line(f"{text}: false equivalence", alike, seed, high=0.05 + slack, asked=asked)
+    yield Line(f"{text}: false difference", different, seed, high=0.025 + slack, required=required)
+    yield Line(f"{text}: false equivalence", alike, seed, high=0.05 + slack, required=required)
 
 
 @proof.question(
@@ -606,9 +606,9 @@ def blocks_of_looks(runs: int, world: tuple[float, float], ends: tuple[int, int]
     ratio, noise = world
     seed, _ = generator("blocks", ratio, noise, ends)
     ended = [looking([ratio], noise, 0.0, ends, seed + n) for n in range(runs // 4)]
-    settled = fmean(found[0].verdict != "inconclusive" for _, found in ended)
+    settled = fmean(findings[0].verdict != "inconclusive" for _, findings in ended)
     text = f"ratio {ratio}, noise {noise:.0%}, {ends[0]} to {ends[1]} blocks: settled"
-    yield Line(text, settled, seed, asked=False)
+    yield Line(text, settled, seed, required=False)
     used = fmean(blocks for blocks, _ in ended)
     most = ends[0] + 1.0 if ratio >= 1.2 else float(ends[1])
     yield Line("  blocks measured on average", used, seed, high=most, unit="blocks")

@@ -98,7 +98,7 @@ class World:
         pairs: number of pairs of nodes of each arm.
         same_nodes: whether both arms use the same pairs.
         one_way: how much larger the arm's values are in one of two alternating directions.
-        asked_from: the fewest blocks with which the interval has to cover.
+        required_from: the fewest blocks with which the interval has to cover.
         words_from: the fewest blocks with which the words have to be right.
     """
 
@@ -113,7 +113,7 @@ class World:
     pairs: int = 1
     same_nodes: bool = False
     one_way: float = 0.0
-    asked_from: int = 6
+    required_from: int = 6
     words_from: int = 6
 
 
@@ -128,19 +128,25 @@ WORLDS = (
     World("heavy tails (t, 3 df)", heavy),
     World("autocorrelated 0.7, both arms", log_normal, shared=Drifting(0.7), shared_amount=0.2),
     World("autocorrelated 0.1, each arm", Drifting(0.1)),
-    World("autocorrelated 0.2, each arm", Drifting(0.2), asked_from=12),
+    World("autocorrelated 0.2, each arm", Drifting(0.2), required_from=12),
     World("luck normal, 6 pairs", normal, 0.02, luck=normal, luck_amount=0.1, pairs=6),
     World("luck bimodal, 6 pairs", normal, 0.02, luck=bimodal, luck_amount=0.15, pairs=6),
     World("luck bimodal, 10 pairs", normal, 0.02, luck=bimodal, luck_amount=0.15, pairs=10),
     World("no luck, block noise, 6 pairs", normal, 0.05, trial=0.03, pairs=6),
-    World("1 block in 10 on another path", other_path, 0.02, asked_from=NEVER),
-    World("skewed", skewed, asked_from=NEVER),
-    World("bimodal, 1 in 5", rare, asked_from=NEVER),
+    World("1 block in 10 on another path", other_path, 0.02, required_from=NEVER),
+    World("skewed", skewed, required_from=NEVER),
+    World("bimodal, 1 in 5", rare, required_from=NEVER),
     World(
-        "luck 1 in 5, 6 pairs", normal, 0.02, luck=rare, luck_amount=0.15, pairs=6, asked_from=NEVER
+        "luck 1 in 5, 6 pairs",
+        normal,
+        0.02,
+        luck=rare,
+        luck_amount=0.15,
+        pairs=6,
+        required_from=NEVER,
     ),
-    World("autocorrelated 0.3, each arm", Drifting(0.3), asked_from=NEVER, words_from=NEVER),
-    World("autocorrelated 0.5, each arm", Drifting(0.5), asked_from=NEVER, words_from=NEVER),
+    World("autocorrelated 0.3, each arm", Drifting(0.3), required_from=NEVER, words_from=NEVER),
+    World("autocorrelated 0.5, each arm", Drifting(0.5), required_from=NEVER, words_from=NEVER),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rackrate_text.failures import lines_of, told
+from rackrate_text.failures import explain, lines_of
 
 from ..reading.kinds import CAMPAIGN, RUN, Kind
 from ..reading.records import GOOD, Record
@@ -49,7 +49,7 @@ def failure_of[R: Record](ended: Outcome[R]) -> RunFailure | None:
         return RunFailure("States.Timeout", cause)
     error = execution.error or (record.error if record else None) or ""
     cause = execution.cause or (record.cause if record else None) or ""
-    return RunFailure(error, told(error, cause).text)
+    return RunFailure(error, explain(error, cause).text)
 
 
 def _abortion(name: str, record: Record | None, kind: Kind[Any]) -> str:

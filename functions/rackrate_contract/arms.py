@@ -168,8 +168,8 @@ class Node(Document):
 
     def _of_interfaces(self, fact: Callable[[Interface], str | int | None]) -> str | None:
         """A known fact of all interfaces as one text, each value once."""
-        told = map(fact, (self.interfaces or {}).values())
-        return ", ".join(sorted({str(value) for value in told if value})) or None
+        facts = map(fact, (self.interfaces or {}).values())
+        return ", ".join(sorted({str(value) for value in facts if value})) or None
 
 
 class EnaExpressUse(Document):

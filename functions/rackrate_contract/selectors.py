@@ -110,8 +110,8 @@ class Selector:
 
     def values_of(self, key: str) -> tuple[str, ...]:
         """The values that a label must have one of; empty where the selector does not say."""
-        found = [set(r.values) for r in self.requirements if (r.key, r.operator) == (key, "In")]
-        return tuple(sorted(set.intersection(*found))) if found else ()
+        values = [set(r.values) for r in self.requirements if (r.key, r.operator) == (key, "In")]
+        return tuple(sorted(set.intersection(*values))) if values else ()
 
     @property
     def affinity(self) -> dict[str, Any]:
@@ -138,25 +138,25 @@ def _split(text: str) -> list[str]:
 
 
 def _requirement(part: str) -> Requirement:
-    if found := _SET.fullmatch(part):
-        operator: Operator = "In" if found["operator"] == "in" else "NotIn"
-        values = {_value(value.strip(), part) for value in found["values"].split(",")}
-        return Requirement(_key(found["key"], part), operator, tuple(sorted(values)))
-    if found := _EQUALITY.fullmatch(part):
-        value = _value(found["value"].strip(), part)
-        operator = _OPERATORS.get(found["operator"], "In")
+    if match := _SET.fullmatch(part):
+        operator: Operator = "In" if match["operator"] == "in" else "NotIn"
+        values = {_value(value.strip(), part) for value in match["values"].split(",")}
+        return Requirement(_key(match["key"], part), operator, tuple(sorted(values)))
+    if match := _EQUALITY.fullmatch(part):
+        value = _value(match["value"].strip(), part)
+        operator = _OPERATORS.get(match["operator"], "In")
         # Kubernetes reads both sides as integers of 64 bits, and a label has no sign.
         if operator in ("Gt", "Lt") and not (value.isdecimal() and int(value) < 2**63):
             raise Unparsable(f"{value!r} in {part!r} is no whole number", _FORMS)
-        return Requirement(_key(found["key"], part), operator, (value,))
+        return Requirement(_key(match["key"], part), operator, (value,))
     if part.startswith("!"):
         return Requirement(_key(part[1:].strip(), part), "DoesNotExist")
     return Requirement(_key(part, part), "Exists")
 
 
 def _key(key: str, part: str, remedy: str = _FORMS) -> str:
-    found = _KEY.fullmatch(key)
-    if found is None or len(found["prefix"] or "") > _PREFIX_LENGTH:
+    match = _KEY.fullmatch(key)
+    if match is None or len(match["prefix"] or "") > _PREFIX_LENGTH:
         what = f"{key!r} in {part!r}" if key != part else repr(part)
         raise Unparsable(f"{what} is no label key" if part else "a condition is empty", remedy)
     return key

@@ -94,7 +94,7 @@ DEFAULT_STACK = "rackrate"
 
 
 @dataclass(frozen=True)
-class Told:
+class Explanation:
     """An error for people.
 
     Attributes:
@@ -115,14 +115,14 @@ class Told:
         return f"{self.reason}. {self.remedy}" if self.remedy else self.reason
 
 
-def told(error: str, cause: str) -> Told:
+def explain(error: str, cause: str) -> Explanation:
     """What an error means, out of the documents of Lambda and of child executions."""
     document = _document(cause)
     if document is not None and "errorMessage" not in document:
         if document.get("Error") or document.get("Cause"):
-            return told(str(document.get("Error") or ""), str(document.get("Cause") or ""))
+            return explain(str(document.get("Error") or ""), str(document.get("Cause") or ""))
         if "Status" in document:
-            return Told(f"the execution's status is {document['Status']}")
+            return Explanation(f"the execution's status is {document['Status']}")
         document = None  # the JSON of somebody else is text
     message = cause if document is None else str(document.get("errorMessage") or "")
     message = printable(message).strip()
@@ -130,8 +130,8 @@ def told(error: str, cause: str) -> Told:
     step, request = _step(trace), _request(document, message)
     known = _known(error, message)
     if known is not None:
-        return Told(*known, step=step, request=request)
-    return Told(message, step=step, request=request)
+        return Explanation(*known, step=step, request=request)
+    return Explanation(message, step=step, request=request)
 
 
 def error_in(cause: str) -> str:
@@ -150,8 +150,8 @@ def was_stopped(cause: str) -> bool:
 def lines_of(cause: str) -> list[str]:
     """The lines of a cause that are for people."""
     document = _document(cause)
-    found = told("", cause).reason if document is not None else printable(cause)
-    return [line for line in found.splitlines() if line.strip()]
+    text = explain("", cause).reason if document is not None else printable(cause)
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def way_on(
@@ -232,11 +232,11 @@ def grouped(reasons: Iterable[tuple[str, str]]) -> list[Loss]:
         reasons: the reason and the place of each loss; the place is empty if it is not known.
     """
     where: dict[str, list[str]] = {}
-    for reason, found in reasons:
-        where.setdefault(without_ids(reason), []).append(found)
+    for reason, where_lost in reasons:
+        where.setdefault(without_ids(reason), []).append(where_lost)
     losses = [
-        Loss(len(found), cause, tuple(filter(None, dict.fromkeys(found))))
-        for cause, found in where.items()
+        Loss(len(places), cause, tuple(filter(None, dict.fromkeys(places))))
+        for cause, places in where.items()
     ]
     return sorted(losses, key=lambda loss: -loss.count)
 
@@ -255,8 +255,8 @@ def _known(error: str, message: str) -> tuple[str, str] | None:
         return f"the function took longer than its {float(timed[1]):g} s", "Run again"
     if error.startswith("Runtime.") and _CRASHED.search(message):
         return _MEANINGS["Runtime.OutOfMemory"]
-    if found := _AWS.match(message):
-        return _refused_by_aws(found["code"], found["operation"], found["message"])
+    if match := _AWS.match(message):
+        return _refused_by_aws(match["code"], match["operation"], match["message"])
     meaning = _MEANINGS.get(error)
     if meaning is None and error.startswith("Lambda."):
         meaning = _LAMBDA
@@ -264,16 +264,16 @@ def _known(error: str, message: str) -> tuple[str, str] | None:
         meaning = _STATES
     if meaning is None:
         return None
-    said = without_ids(message)
-    quoted = bool(said) and not error.startswith(("Runtime.", "Sandbox."))
-    return (f"{meaning[0]} ({said.rstrip('.')})" if quoted else meaning[0]), meaning[1]
+    text = without_ids(message)
+    quoted = bool(text) and not error.startswith(("Runtime.", "Sandbox."))
+    return (f"{meaning[0]} ({text.rstrip('.')})" if quoted else meaning[0]), meaning[1]
 
 
 def _refused_by_aws(code: str, operation: str, message: str) -> tuple[str, str]:
     if _KEY.search(f"{code} {message}"):
-        said = without_ids(message).rstrip(".")
+        text = without_ids(message).rstrip(".")
         return (
-            f"the encryption key cannot be used in {operation} ({said})",
+            f"the encryption key cannot be used in {operation} ({text})",
             "Enable the key, or let the stack's roles use it, then run again",
         )
     if denied := _DENIED.search(message):
@@ -282,19 +282,19 @@ def _refused_by_aws(code: str, operation: str, message: str) -> tuple[str, str]:
             "Look for a policy, boundary or service control policy that denies it, or deploy the"
             " stack again",
         )
-    said = without_ids(message).rstrip(".")
-    return f"AWS refused {operation} with {code} ({said})", "Remove the reason, then run again"
+    text = without_ids(message).rstrip(".")
+    return f"AWS refused {operation} with {code} ({text})", "Remove the reason, then run again"
 
 
 def _step(trace: object) -> str:
     """The step whose handler a stack trace names."""
     for line in map(str, trace) if isinstance(trace, list) else ():
-        if found := re.search(r"/handlers/(\w+)\.py", line):
-            return found[1].replace("_", " ")
+        if match := re.search(r"/handlers/(\w+)\.py", line):
+            return match[1].replace("_", " ")
     return ""
 
 
 def _request(document: dict[str, Any] | None, message: str) -> str:
     named = "" if document is None else str(document.get("requestId") or "")
-    found = _REQUEST.search(message)
-    return named or (found[1] if found else "")
+    match = _REQUEST.search(message)
+    return named or (match[1] if match else "")

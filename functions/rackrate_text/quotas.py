@@ -119,9 +119,9 @@ class Nodes:
     @property
     def by_type(self) -> dict[str, int]:
         """How many there are of each type."""
-        found = Counter({self.instance_type: self.in_all_arms})
-        found[self.load_type or self.instance_type] += self.load_nodes
-        return {name: count for name, count in found.items() if count}
+        counts = Counter({self.instance_type: self.in_all_arms})
+        counts[self.load_type or self.instance_type] += self.load_nodes
+        return {name: count for name, count in counts.items() if count}
 
     @property
     def quota_codes(self) -> list[str]:
@@ -139,8 +139,8 @@ class Nodes:
             ),
         )
         return " + ".join(
-            f"{told} x {vcpus[type_]} vCPUs ({type_})"
-            for told, type_, count in groups
+            f"{nodes} x {vcpus[type_]} vCPUs ({type_})"
+            for nodes, type_, count in groups
             if count and quota_code(type_) == code
         )
 
@@ -209,7 +209,7 @@ def vcpu_use(
         vcpus: default vCPUs of each of `counted_types`.
         account: the account's id.
     """
-    wanted = {name: n for name, n in nodes.by_type.items() if quota_code(name) == code}
+    counting = {name: n for name, n in nodes.by_type.items() if quota_code(name) == code}
     held = {one["CapacityReservationId"]: one for one in reservations}
     others = {id_ for id_, one in held.items() if one["OwnerId"] != account}
     counted = [
@@ -232,8 +232,8 @@ def vcpu_use(
     return Vcpus(
         quota=quota,
         in_use=sum(vcpus[one["InstanceType"]] for one in counted) + unused,
-        of_nodes=sum(min(there[name], count) * vcpus[name] for name, count in wanted.items()),
-        needed=sum(count * vcpus[name] for name, count in wanted.items()),
+        of_nodes=sum(min(there[name], count) * vcpus[name] for name, count in counting.items()),
+        needed=sum(count * vcpus[name] for name, count in counting.items()),
         code=code,
         nodes=nodes.in_words(code, vcpus),
     )

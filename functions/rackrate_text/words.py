@@ -89,11 +89,11 @@ def interval_title(tests: int) -> str:
 
 def names_by_reason(reasons: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
     """The names that share a reason, each once; those without a reason are left out."""
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for name, reason in reasons:
-        if reason and name not in found.setdefault(reason.rstrip("."), []):
-            found[reason.rstrip(".")].append(name)
-    return found
+        if reason and name not in by_reason.setdefault(reason.rstrip("."), []):
+            by_reason[reason.rstrip(".")].append(name)
+    return by_reason
 
 
 #: With these a spreadsheet takes a cell for a formula, in some languages also in full width.

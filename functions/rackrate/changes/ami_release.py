@@ -52,15 +52,15 @@ class AmiRelease(Change):
 
     def before(self, resources: Resources) -> Json:
         """The releases and the sizes of the node groups."""
-        found = {group.name: group.release for group in all_groups(resources)}
-        return {**sizes_before(resources), "releases": found}
+        releases = {group.name: group.release for group in all_groups(resources)}
+        return {**sizes_before(resources), "releases": releases}
 
     def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:
         """Empty all node groups, give them the release, then fill them again; see `renew`."""
 
         def renewal() -> Renewal[str]:
-            wanted = {group.name: str(value) for group in all_groups(resources)}
-            return _to(wanted, resources)
+            target = {group.name: str(value) for group in all_groups(resources)}
+            return _to(target, resources)
 
         return renew(self.title(value), progress, resources, renewal=renewal)
 

@@ -52,20 +52,20 @@ class InstanceType(Change):
         names = [value for value in values if isinstance(value, str)]
         described, zones = instance_types(resources.ec2, names), _zones(groups, resources)
         offering = {zone: _offered(names, zone, resources) for zone in zones}
-        found: list[Fault] = []
+        faults: list[Fault] = []
         for index, value in enumerate(values):
             path, entry = f"sweep.instance_type[{index}]", described.get(str(value))
             if entry is None:
                 problem = f"EC2 has no instance type {value} in this Region"
-                found.append(Fault(path, problem, "write one that it has, such as c5.large"))
+                faults.append(Fault(path, problem, "write one that it has, such as c5.large"))
                 continue
             lacking = [zone for zone in zones if value not in offering[zone]]
             if lacking:
                 problem = f"{listed(lacking)} {'does' if len(lacking) == 1 else 'do'} not offer"
-                found.append(Fault(path, f"{problem} {value}", _OTHER))
+                faults.append(Fault(path, f"{problem} {value}", _OTHER))
             obstacles = [*_misfits(entry, groups[0], resources), *_limits(entry, resources)]
-            found += [Fault(path, problem, remedy) for problem, remedy in obstacles]
-        return found
+            faults += [Fault(path, problem, remedy) for problem, remedy in obstacles]
+        return faults
 
     def title(self, value: Value | None) -> str:
         """The type."""
@@ -97,15 +97,17 @@ class InstanceType(Change):
             NodesUnavailable: EKS refuses a size.
         """
         groups = all_groups(resources)
-        known = _versions(groups, resources)
-        wanted = {name: version.made_of for name, version in _current(groups, known).items()}
-        updated = update_groups(_to(wanted, resources), {}, resources)
+        all_versions = _versions(groups, resources)
+        original = {
+            name: version.made_of for name, version in _current(groups, all_versions).items()
+        }
+        updated = update_groups(_to(original, resources), {}, resources)
         if not updated.done:
             return updated
-        for template_id, found in known.items():
-            made = [each.number for each in found.values() if each.made_of is not None]
-            if made:
-                delete_versions(resources.ec2, template_id, made)
+        for template_id, of_template in all_versions.items():
+            created = [each.number for each in of_template.values() if each.made_of is not None]
+            if created:
+                delete_versions(resources.ec2, template_id, created)
         return put_back(before, resources)
 
 
@@ -118,21 +120,21 @@ def _versions(groups: Sequence[NodeGroup], resources: Resources) -> dict[str, di
     Raises:
         NodesUnavailable: a node group has no launch template.
     """
-    found: dict[str, dict[int, Version]] = {}
+    by_template: dict[str, dict[int, Version]] = {}
     for group in groups:
         if group.template_id is None or group.template_version is None:
             raise NodesUnavailable(f"the node group {group.name} has no launch template")
-        if group.template_id not in found:
-            found[group.template_id] = versions(resources.ec2, group.template_id)
-    return found
+        if group.template_id not in by_template:
+            by_template[group.template_id] = versions(resources.ec2, group.template_id)
+    return by_template
 
 
 def _current(
-    groups: Sequence[NodeGroup], known: Mapping[str, Mapping[int, Version]]
+    groups: Sequence[NodeGroup], all_versions: Mapping[str, Mapping[int, Version]]
 ) -> dict[str, Version]:
     """The version of each node group, by the group's name; `known` are all versions."""
     return {
-        group.name: known[group.template_id][group.template_version]
+        group.name: all_versions[group.template_id][group.template_version]
         for group in groups
         if group.template_id is not None and group.template_version is not None
     }
@@ -141,33 +143,33 @@ def _current(
 def _to_type(instance_type: str, resources: Resources) -> Renewal[int]:
     """Versions with a type for all node groups. It makes those that are not there yet."""
     groups = all_groups(resources)
-    known = _versions(groups, resources)
-    current = _current(groups, known)
+    all_versions = _versions(groups, resources)
+    current = _current(groups, all_versions)
     chosen: dict[tuple[str, int], int] = {}
-    wanted: dict[str, int | None] = {}
+    target: dict[str, int | None] = {}
     for group in groups:
         now_there = current[group.name]
-        source = known[now_there.template_id][now_there.made_of or now_there.number]
+        source = all_versions[now_there.template_id][now_there.made_of or now_there.number]
         key = (source.template_id, source.number)
         if key not in chosen:
             of_type = [
                 each.number
-                for each in known[source.template_id].values()
+                for each in all_versions[source.template_id].values()
                 if each.instance_type == instance_type
                 and source.number in (each.number, each.made_of)
             ]
             chosen[key] = min(of_type, default=0) or make_version(
                 resources.ec2, source, instance_type
             )
-        wanted[group.name] = chosen[key]
-    return _to(wanted, resources)
+        target[group.name] = chosen[key]
+    return _to(target, resources)
 
 
-def _to(wanted: Mapping[str, int | None], resources: Resources) -> Renewal[int]:
+def _to(target: Mapping[str, int | None], resources: Resources) -> Renewal[int]:
     """Versions of launch templates for node groups, by their names."""
     return Renewal(
         "the instance type",
-        wanted,
+        target,
         lambda group: group.template_version,
         lambda group, version: update_template(
             resources.eks, resources.settings.cluster_name, group, version
@@ -182,21 +184,21 @@ def _zones(groups: Sequence[NodeGroup], resources: Resources) -> list[str]:
     """The zones of the node groups."""
     subnets = sorted({subnet for group in groups for subnet in group.subnets})
     with translated():
-        answer = resources.ec2.describe_subnets(SubnetIds=subnets)
-    return sorted({each["AvailabilityZone"] for each in answer["Subnets"]})
+        response = resources.ec2.describe_subnets(SubnetIds=subnets)
+    return sorted({each["AvailabilityZone"] for each in response["Subnets"]})
 
 
 def _offered(names: Sequence[str], zone: str, resources: Resources) -> set[str]:
     """Those of the types that a zone offers."""
     with translated():
-        answer = resources.ec2.describe_instance_type_offerings(
+        response = resources.ec2.describe_instance_type_offerings(
             LocationType="availability-zone",
             Filters=[
                 {"Name": "location", "Values": [zone]},
                 {"Name": "instance-type", "Values": list(names)},
             ],
         )
-    return {each["InstanceType"] for each in answer["InstanceTypeOfferings"]}
+    return {each["InstanceType"] for each in response["InstanceTypeOfferings"]}
 
 
 def _misfits(
@@ -232,16 +234,16 @@ def _limits(described: Mapping[str, Any], resources: Resources) -> Iterator[tupl
     name, settings = described["InstanceType"], resources.settings
     now_there, then = room(resources), room(resources, name)
     together = settings.node_count * then.arms
-    told, vcpus, addresses = f"{together} nodes of {name}", together * then.vcpus, 0
+    nodes, vcpus, addresses = f"{together} nodes of {name}", together * then.vcpus, 0
     if then.load is not None:
         loading = load_nodes_for(settings.node_count, settings)
         vcpus += then.vcpus_beside(loading)
         addresses = (loading - then.load.nodes) * then.load.addresses
         if then.vcpus_beside(loading):
-            told += f" and {loading} load nodes"
+            nodes += f" and {loading} load nodes"
     if then.vcpu_quota is not None and vcpus > then.vcpu_quota:
         yield (
-            f"{told} need {vcpus} vCPUs, and this account allows {then.vcpu_quota:g}"
+            f"{nodes} need {vcpus} vCPUs, and this account allows {then.vcpu_quota:g}"
             f" (the quota {quota_code(name)} of EC2)",
             "choose a smaller type, or ask for more in the Service Quotas console",
         )
@@ -250,7 +252,7 @@ def _limits(described: Mapping[str, Any], resources: Resources) -> Iterator[tupl
     free = then.free_addresses + now_there.nodes * now_there.addresses
     if addresses > free:
         yield (
-            f"{told} need {addresses} addresses, {then.addresses} each ({then.because}), and the"
+            f"{nodes} need {addresses} addresses, {then.addresses} each ({then.because}), and the"
             f" subnet {then.subnet} has {free} for them",
             "choose a smaller type, or deploy the stack with a SecondaryCidr or a smaller MaxPods",
         )

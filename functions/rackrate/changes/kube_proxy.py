@@ -39,7 +39,7 @@ class KubeProxy(AddonChange):
         """The mode."""
         return f"kube-proxy in mode {value}"
 
-    def wanted(self, installed: Addon, value: str) -> Addon:
+    def target(self, installed: Addon, value: str) -> Addon:
         """The add-on in a mode; as it is if that is its mode already."""
         now = installed.configuration
         if now.get("mode", DEFAULT_MODE) == value:

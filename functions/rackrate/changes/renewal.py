@@ -31,13 +31,13 @@ class Renewal[T: (int, str)]:
 
     Attributes:
         what: what it is, in words: `the release`.
-        wanted: the value of each node group, by its name; None leaves it as it is.
+        targets: the value of each node group, by its name; None leaves it as it is.
         of: the value that a node group has.
         update: asks EKS for another value. Returns the update's id, or None while EKS is busy.
     """
 
     what: str
-    wanted: Mapping[str, T | None]
+    targets: Mapping[str, T | None]
     of: Callable[[NodeGroup], T | None]
     update: Callable[[NodeGroup, T], str | None]
 
@@ -49,7 +49,7 @@ def all_groups(resources: Resources) -> list[NodeGroup]:
 
 
 def renew[T: (int, str)](
-    told: str,
+    title: str,
     progress: Json,
     resources: Resources,
     *,
@@ -59,7 +59,7 @@ def renew[T: (int, str)](
     """Empty all node groups, update them if asked to, then fill them again.
 
     Args:
-        told: the step's title.
+        title: the step's title.
         progress: what the last call returned; empty at the first call.
         resources: the stack's resources.
         renewal: tells what they are to have, once they are empty; None leaves them as they are.
@@ -72,14 +72,14 @@ def renew[T: (int, str)](
     if "coming" not in progress and "updating" not in progress:
         leaving = resize_arms(0, progress.get("leaving", {}), resources)
         if not leaving.done:
-            return Made(False, {"leaving": leaving.progress}, f"{told}: {leaving.phase}")
+            return Made(False, {"leaving": leaving.progress}, f"{title}: {leaving.phase}")
     if renewal is not None and "coming" not in progress:
         updated = update_groups(renewal(), progress.get("updating", {}), resources)
         if not updated.done:
-            return Made(False, {"updating": updated.progress}, f"{told}: {updated.phase}")
+            return Made(False, {"updating": updated.progress}, f"{title}: {updated.phase}")
     count = resources.settings.node_count if count is None else count
-    made = resize_arms(count, progress.get("coming", {}), resources)
-    return Made(made.done, {"coming": made.progress}, f"{told}: {made.phase}")
+    resized = resize_arms(count, progress.get("coming", {}), resources)
+    return Made(resized.done, {"coming": resized.progress}, f"{title}: {resized.phase}")
 
 
 def update_groups[T: (int, str)](renewal: Renewal[T], progress: Json, resources: Resources) -> Made:
@@ -97,33 +97,33 @@ def update_groups[T: (int, str)](renewal: Renewal[T], progress: Json, resources:
     """
     since, updates = progress.get("since") or now(), dict(progress.get("updates", {}))
     groups = {
-        group: wanted
+        group: target
         for group in all_groups(resources)
-        if (wanted := renewal.wanted.get(group.name)) is not None
+        if (target := renewal.targets.get(group.name)) is not None
     }
-    for group, wanted in groups.items():
+    for group, target in groups.items():
         if group.name in updates:
-            _check(group, str(wanted), updates[group.name], resources)
-        elif renewal.of(group) != wanted and not group.is_updating:
-            begun = renewal.update(group, wanted)
+            _check(group, str(target), updates[group.name], resources)
+        elif renewal.of(group) != target and not group.is_updating:
+            begun = renewal.update(group, target)
             if begun is not None:
                 updates[group.name] = begun
     have = sum(
-        renewal.of(each) == wanted and not each.is_updating for each, wanted in groups.items()
+        renewal.of(each) == target and not each.is_updating for each, target in groups.items()
     )
-    told = f"{have} of {len(groups)} node groups have {renewal.what}"
+    phase = f"{have} of {len(groups)} node groups have {renewal.what}"
     if have == len(groups):
-        return Made(True, {}, told)
+        return Made(True, {}, phase)
     seconds = seconds_between(since, now())
     if seconds > PATIENCE_SECONDS:
         complaints = [each for group in groups for each in group.complaints]
-        said = "\n".join(complaints or ["EKS reports no health issue"])
-        raise ChangeFailed(f"{told} after {duration(seconds)}\n{said}")
-    return Made(False, {"since": since, "updates": updates}, told)
+        reasons = "\n".join(complaints or ["EKS reports no health issue"])
+        raise ChangeFailed(f"{phase} after {duration(seconds)}\n{reasons}")
+    return Made(False, {"since": since, "updates": updates}, phase)
 
 
-def _check(group: NodeGroup, wanted: str, update_id: str, resources: Resources) -> None:
+def _check(group: NodeGroup, target: str, update_id: str, resources: Resources) -> None:
     """Raise ChangeFailed when EKS's update of a node group did not succeed."""
     cluster_name = resources.settings.cluster_name
     update = update_of(resources.eks, cluster_name, group.name, update_id)
-    update.require_no_failure(f"the node group {group.name} to {wanted}")
+    update.require_no_failure(f"the node group {group.name} to {target}")

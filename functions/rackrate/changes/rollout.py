@@ -32,10 +32,10 @@ def installed(name: str, resources: Resources) -> Addon:
     Raises:
         ChangeFailed: the cluster does not have it as an EKS add-on.
     """
-    found = addons.describe(resources.eks, resources.settings.cluster_name, name)
-    if found is None:
+    addon = addons.describe(resources.eks, resources.settings.cluster_name, name)
+    if addon is None:
         raise ChangeFailed(f"the cluster {resources.settings.cluster_name} has no add-on {name}")
-    return found
+    return addon
 
 
 class AddonChange(Change):
@@ -59,14 +59,14 @@ class AddonChange(Change):
         """What is wrong with a value that EKS does not offer."""
 
     @abstractmethod
-    def wanted(self, installed: Addon, value: str) -> Addon:
+    def target(self, installed: Addon, value: str) -> Addon:
         """The add-on with a value."""
 
     def faults(self, values: Sequence[Value], resources: Resources) -> list[Fault]:
         """Values that EKS does not offer."""
         cluster_name = resources.settings.cluster_name
-        found = addons.describe(resources.eks, cluster_name, self.addon)
-        if found is None:
+        current = addons.describe(resources.eks, cluster_name, self.addon)
+        if current is None:
             return [
                 Fault(
                     f"sweep.{self.name}",
@@ -74,13 +74,13 @@ class AddonChange(Change):
                     f"install {self.program} as an add-on, or sweep something else",
                 )
             ]
-        offered = self.offered(found, resources)
+        offered = self.offered(current, resources)
         if offered is None:
             return []
         return [
             Fault(
                 f"sweep.{self.name}[{index}]",
-                self.refusal(value, found, resources),
+                self.refusal(value, current, resources),
                 f"use one of {listed(offered, 'or', most=_VALUES_SHOWN)}",
             )
             for index, value in enumerate(values)
@@ -89,8 +89,8 @@ class AddonChange(Change):
 
     def before(self, resources: Resources) -> Json:
         """The add-on's version and configuration."""
-        found = installed(self.addon, resources)
-        return {"version": found.version, "configuration": found.configuration}
+        current = installed(self.addon, resources)
+        return {"version": current.version, "configuration": current.configuration}
 
     def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:
         """Update the add-on.
@@ -98,23 +98,25 @@ class AddonChange(Change):
         Raises:
             ChangeFailed: EKS refuses or fails, or the nodes do not get it in time.
         """
-        wanted = self.wanted(installed(self.addon, resources), str(value))
-        return roll_out(wanted, self.daemon_set, progress, resources)
+        target = self.target(installed(self.addon, resources), str(value))
+        return roll_out(target, self.daemon_set, progress, resources)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the version and the configuration back."""
-        found = installed(self.addon, resources)
-        wanted = replace(found, version=before["version"], configuration=before["configuration"])
-        return roll_out(wanted, self.daemon_set, {}, resources)
+        current = installed(self.addon, resources)
+        original = replace(
+            current, version=before["version"], configuration=before["configuration"]
+        )
+        return roll_out(original, self.daemon_set, {}, resources)
 
 
-def roll_out(wanted: Addon, daemon_set: str, progress: Json, resources: Resources) -> Made:
+def roll_out(target: Addon, daemon_set: str, progress: Json, resources: Resources) -> Made:
     """Update an add-on, and say whether it is active and on every node.
 
     A call whose answer got lost is no problem: the next one finds EKS updating, and waits.
 
     Args:
-        wanted: the add-on with the version and the configuration that it is to have.
+        target: the add-on with the version and the configuration that it is to have.
         daemon_set: the DaemonSet that it runs on the nodes, in the namespace `kube-system`.
         progress: what the last call returned; empty at the first call.
         resources: the stack's resources.
@@ -124,22 +126,22 @@ def roll_out(wanted: Addon, daemon_set: str, progress: Json, resources: Resource
     """
     progress = progress or {"since": now()}
     eks, cluster_name = resources.eks, resources.settings.cluster_name
-    found = installed(wanted.name, resources)
-    has_it = (found.version, found.configuration) == (wanted.version, wanted.configuration)
+    addon = installed(target.name, resources)
+    has_it = (addon.version, addon.configuration) == (target.version, target.configuration)
     if "update" in progress:
-        update = addons.describe_update(eks, cluster_name, wanted.name, progress["update"])
-        update.require_no_failure(f"the add-on {wanted.name} to {wanted.version}")
-    elif found.status != "UPDATING" and (not has_it or found.status == "UPDATE_FAILED"):
-        update_id = addons.update(eks, cluster_name, wanted)
+        update = addons.describe_update(eks, cluster_name, target.name, progress["update"])
+        update.require_no_failure(f"the add-on {target.name} to {target.version}")
+    elif addon.status != "UPDATING" and (not has_it or addon.status == "UPDATE_FAILED"):
+        update_id = addons.update(eks, cluster_name, target)
         progress = progress if update_id is None else {**progress, "update": update_id}
-        return Made(False, progress, f"EKS updates the add-on {wanted.name}")
+        return Made(False, progress, f"EKS updates the add-on {target.name}")
     path = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{daemon_set}"
     have, all_nodes = nodes_with_it(resources.cluster.get(path))
-    told = f"the add-on {wanted.name} is {found.status}, and {have} of {all_nodes} nodes have it"
-    if has_it and found.status == "ACTIVE" and have == all_nodes:
-        return Made(True, progress, told)
+    phase = f"the add-on {target.name} is {addon.status}, and {have} of {all_nodes} nodes have it"
+    if has_it and addon.status == "ACTIVE" and have == all_nodes:
+        return Made(True, progress, phase)
     seconds = seconds_between(progress["since"], now())
     if seconds > PATIENCE_SECONDS:
-        reasons = found.issues or ("EKS reports no health issue",)
-        raise ChangeFailed("\n".join([f"{told} after {duration(seconds)}", *reasons]))
-    return Made(False, progress, told)
+        reasons = addon.issues or ("EKS reports no health issue",)
+        raise ChangeFailed("\n".join([f"{phase} after {duration(seconds)}", *reasons]))
+    return Made(False, progress, phase)

@@ -67,31 +67,31 @@ def resize_nodes(
         progress = {"since": now(), "complaints_before": complaints}
     desired = sizes_of(dict.fromkeys(node_sets, count))
     most = sizes_of({each: max(count, settings.count_of(each)) for each in node_sets})
-    wanted = {name: Sizes(0, desired[name], most[name]) for name in desired}
+    target = {name: Sizes(0, desired[name], most[name]) for name in desired}
     for group in groups:
-        if group.sizes != wanted[group.name]:
-            resize(resources.eks, settings.cluster_name, group.name, wanted[group.name])
-    found = [nodes_of(resources.cluster, each) for each in node_sets]
-    there = sum(map(len, found))
-    ready = sum(sum(map(is_ready, of_arm)) for of_arm in found)
-    all_wanted = count * len(node_sets)
-    if there > all_wanted:
-        surplus = there - all_wanted
-        told = f"{counted(surplus, 'node')} {'is' if surplus == 1 else 'are'} to leave"
+        if group.sizes != target[group.name]:
+            resize(resources.eks, settings.cluster_name, group.name, target[group.name])
+    nodes = [nodes_of(resources.cluster, each) for each in node_sets]
+    there = sum(map(len, nodes))
+    ready = sum(sum(map(is_ready, of_arm)) for of_arm in nodes)
+    expected = count * len(node_sets)
+    if there > expected:
+        surplus = there - expected
+        phase = f"{counted(surplus, 'node')} {'is' if surplus == 1 else 'are'} to leave"
     else:
-        told = f"{ready} of {all_wanted} nodes are Ready" if count else "the last node has left"
-    applied = all(group.sizes == wanted[group.name] and not group.is_updating for group in groups)
-    if applied and all(len(of_arm) == count and all(map(is_ready, of_arm)) for of_arm in found):
-        return Made(True, progress, told)
+        phase = f"{ready} of {expected} nodes are Ready" if count else "the last node has left"
+    applied = all(group.sizes == target[group.name] and not group.is_updating for group in groups)
+    if applied and all(len(of_arm) == count and all(map(is_ready, of_arm)) for of_arm in nodes):
+        return Made(True, progress, phase)
     check_hope(
         groups,
-        told,
+        phase,
         lambda: resources.autoscaling,
         complaints_before=progress["complaints_before"],
         seconds=seconds_between(progress["since"], now()),
         patience_seconds=PATIENCE_SECONDS,
     )
-    return Made(False, progress, told)
+    return Made(False, progress, phase)
 
 
 def put_back(before: Json, resources: Resources, node_sets: Sequence[StackArm] = ()) -> Made:
@@ -120,10 +120,10 @@ def put_back(before: Json, resources: Resources, node_sets: Sequence[StackArm] =
     updated = count != before["node_count"] or usual.keys() != before["groups"].keys()
     done = True
     for group in _groups(node_sets, resources):
-        wanted = Sizes(*([usual[group.name]] * 3 if updated else before["groups"][group.name]))
-        if group.sizes != wanted:
-            resize(resources.eks, settings.cluster_name, group.name, wanted)
-        done = done and group.sizes == wanted and not group.is_updating
+        sizes = Sizes(*([usual[group.name]] * 3 if updated else before["groups"][group.name]))
+        if group.sizes != sizes:
+            resize(resources.eks, settings.cluster_name, group.name, sizes)
+        done = done and group.sizes == sizes and not group.is_updating
     return Made(done, {}, phase)
 
 

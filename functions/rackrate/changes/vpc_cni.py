@@ -34,6 +34,6 @@ class VpcCni(AddonChange):
         """The version."""
         return f"VPC CNI {value}"
 
-    def wanted(self, installed: Addon, value: str) -> Addon:
+    def target(self, installed: Addon, value: str) -> Addon:
         """The add-on in a version."""
         return replace(installed, version=value)

@@ -45,15 +45,15 @@ class Update:
     errors: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Update:
+    def of(cls, state: Mapping[str, Any]) -> Update:
         """Read it from EKS's description."""
-        return cls(found["status"], _reasons(found.get("errors", ()), "errorCode", "errorMessage"))
+        return cls(state["status"], _reasons(state.get("errors", ()), "errorCode", "errorMessage"))
 
     def require_no_failure(self, what: str) -> None:
         """Raise ChangeFailed when it did not succeed; `what` says what is updated to what."""
         if self.status in ("Failed", "Cancelled"):
-            said = f"the update of {what} is {self.status}"
-            raise ChangeFailed("\n".join([said, *(self.errors or ("EKS reports no reason",))]))
+            failure = f"the update of {what} is {self.status}"
+            raise ChangeFailed("\n".join([failure, *(self.errors or ("EKS reports no reason",))]))
 
 
 def describe(eks: Any, cluster_name: str, name: str) -> Addon | None:
@@ -64,17 +64,17 @@ def describe(eks: Any, cluster_name: str, name: str) -> Addon | None:
     """
     try:
         with translated():
-            found = eks.describe_addon(clusterName=cluster_name, addonName=name)["addon"]
+            addon = eks.describe_addon(clusterName=cluster_name, addonName=name)["addon"]
     except ClientError as error:
         if error.response["Error"]["Code"] == "ResourceNotFoundException":
             return None
         raise
     return Addon(
         name=name,
-        version=found["addonVersion"],
-        status=found["status"],
-        configuration=json.loads(found.get("configurationValues") or "{}"),
-        issues=_reasons(found.get("health", {}).get("issues", ()), "code", "message"),
+        version=addon["addonVersion"],
+        status=addon["status"],
+        configuration=json.loads(addon.get("configurationValues") or "{}"),
+        issues=_reasons(addon.get("health", {}).get("issues", ()), "code", "message"),
     )
 
 
@@ -89,9 +89,9 @@ def versions(eks: Any, name: str, kubernetes_version: str | None) -> list[str]:
     Raises:
         Throttled: EKS throttled the request.
     """
-    asked = {"kubernetesVersion": kubernetes_version} if kubernetes_version else {}
+    filters = {"kubernetesVersion": kubernetes_version} if kubernetes_version else {}
     with translated():
-        pages = eks.get_paginator("describe_addon_versions").paginate(addonName=name, **asked)
+        pages = eks.get_paginator("describe_addon_versions").paginate(addonName=name, **filters)
         return [
             version["addonVersion"]
             for page in pages
@@ -110,8 +110,10 @@ def allowed_values(eks: Any, addon: Addon, option: str) -> list[str] | None:
         Throttled: EKS throttled the request.
     """
     with translated():
-        answer = eks.describe_addon_configuration(addonName=addon.name, addonVersion=addon.version)
-    schema = json.loads(answer.get("configurationSchema") or "{}")
+        response = eks.describe_addon_configuration(
+            addonName=addon.name, addonVersion=addon.version
+        )
+    schema = json.loads(response.get("configurationSchema") or "{}")
     # EKS's schemas refer to definitions: {"$ref": "#/definitions/KubeProxy", "definitions": {...}}.
     name = schema.get("$ref", "").removeprefix("#/definitions/")
     root: Mapping[str, Any] = schema.get("definitions", {}).get(name, schema)
@@ -119,7 +121,7 @@ def allowed_values(eks: Any, addon: Addon, option: str) -> list[str] | None:
     return values
 
 
-def update(eks: Any, cluster_name: str, wanted: Addon) -> str | None:
+def update(eks: Any, cluster_name: str, target: Addon) -> str | None:
     """Update an add-on in place to a version and a configuration, and overwrite conflicts.
 
     Returns:
@@ -132,13 +134,13 @@ def update(eks: Any, cluster_name: str, wanted: Addon) -> str | None:
     return begin_update(
         lambda: eks.update_addon(
             clusterName=cluster_name,
-            addonName=wanted.name,
-            addonVersion=wanted.version,
+            addonName=target.name,
+            addonVersion=target.version,
             # Always given, because EKS resets a configuration that an update leaves out.
-            configurationValues=json.dumps(wanted.configuration),
+            configurationValues=json.dumps(target.configuration),
             resolveConflicts="OVERWRITE",
         ),
-        f"the add-on {wanted.name} cannot be updated to {wanted.version}",
+        f"the add-on {target.name} cannot be updated to {target.version}",
     )
 
 
@@ -149,15 +151,15 @@ def describe_update(eks: Any, cluster_name: str, name: str, update_id: str) -> U
         Throttled: EKS throttled the request.
     """
     with translated():
-        answer = eks.describe_update(name=cluster_name, addonName=name, updateId=update_id)
-    return Update.of(answer["update"])
+        response = eks.describe_update(name=cluster_name, addonName=name, updateId=update_id)
+    return Update.of(response["update"])
 
 
-def begin_update(ask: Callable[[], Any], refused: str) -> str | None:
+def begin_update(request: Callable[[], Any], refused: str) -> str | None:
     """Ask EKS for an update.
 
     Args:
-        ask: calls the API.
+        request: calls the API.
         refused: what to say before EKS's words if it refuses.
 
     Returns:
@@ -169,20 +171,20 @@ def begin_update(ask: Callable[[], Any], refused: str) -> str | None:
     """
     try:
         with translated():
-            answer = ask()
+            response = request()
     except ClientError as error:
-        found = error.response["Error"]
-        if found["Code"] == "ResourceInUseException":
+        refusal = error.response["Error"]
+        if refusal["Code"] == "ResourceInUseException":
             return None
-        if found["Code"] in ("InvalidParameterException", "InvalidRequestException"):
-            raise ChangeFailed(f"{refused}: {found.get('Message', found['Code'])}") from error
+        if refusal["Code"] in ("InvalidParameterException", "InvalidRequestException"):
+            raise ChangeFailed(f"{refused}: {refusal.get('Message', refusal['Code'])}") from error
         raise
-    id_: str = answer["update"]["id"]
+    id_: str = response["update"]["id"]
     return id_
 
 
-def _reasons(found: Any, code: str, message: str) -> tuple[str, ...]:
-    return tuple(f"{each.get(code)}: {each.get(message)}" for each in found)
+def _reasons(problems: Any, code: str, message: str) -> tuple[str, ...]:
+    return tuple(f"{each.get(code)}: {each.get(message)}" for each in problems)
 
 
 def nodes_with_it(daemon_set: Mapping[str, Any] | None) -> tuple[int, int]:

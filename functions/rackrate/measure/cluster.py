@@ -195,15 +195,15 @@ class Cluster:
     def list(self, path: str, labels: str = "") -> list[Json]:
         """The objects at a path, such as `/api/v1/nodes`, that match a label selector."""
         with _translated(self.name):
-            answer = json.loads(self._request("GET", path, query={"labelSelector": labels}).data)
-        items: list[Json] = answer["items"]
+            response = json.loads(self._request("GET", path, query={"labelSelector": labels}).data)
+        items: list[Json] = response["items"]
         return items
 
     def get(self, path: str) -> Json | None:
         """One object, or None when it does not exist."""
         with _translated(self.name, missing_is_fine=True):
-            found: Json = json.loads(self._request("GET", path).data)
-            return found
+            manifest: Json = json.loads(self._request("GET", path).data)
+            return manifest
         return None
 
     def peek(self, path: str) -> Json | None:
@@ -213,12 +213,12 @@ class Cluster:
         """
         with _translated(self.name, missing_is_fine=True):
             try:
-                found: Json = json.loads(self._request("GET", path).data)
+                manifest: Json = json.loads(self._request("GET", path).data)
             except ApiException as error:
                 if error.status == HTTPStatus.FORBIDDEN:
                     return None
                 raise
-            return found
+            return manifest
         return None
 
     def create(self, path: str, manifest: Mapping[str, Any]) -> Json:
@@ -238,13 +238,13 @@ class Cluster:
                     raise AdmissionRefused(_message(error)) from error
                 raise
             return created
-        found = self.get(f"{path}/{manifest['metadata']['name']}")
-        if found is None:
+        existing = self.get(f"{path}/{manifest['metadata']['name']}")
+        if existing is None:
             raise ClusterUnreachable(
                 f"{manifest['kind']} {manifest['metadata']['name']} exists and does not; it is"
                 " being deleted"
             )
-        return found
+        return existing
 
     def replace(self, path: str, manifest: Mapping[str, Any]) -> None:
         """Overwrite the object at a path."""
@@ -379,15 +379,15 @@ class Cluster:
         while True:
             with _translated(self.name):
                 query = {"labelSelector": labels}
-                answer = json.loads(self._request("GET", path, query=query).data)
-            objects = {item["metadata"]["name"]: item for item in answer["items"]}
+                response = json.loads(self._request("GET", path, query=query).data)
+            objects = {item["metadata"]["name"]: item for item in response["items"]}
             seen = {name: look(item) for name, item in objects.items()}
             if done(seen):
                 return objects, True
             left = deadline - time.monotonic()
             if left <= 0:
                 return objects, False
-            version = answer["metadata"]["resourceVersion"]
+            version = response["metadata"]["resourceVersion"]
             # When the version is too old for the API, the watch ends and we list again.
             with contextlib.suppress(_Expired):
                 for event in self._events(path, labels, version, left):

@@ -38,9 +38,9 @@ def running(commands: Mapping[str, Sequence[str]]) -> list[str]:
 
 def printed_by_each(log: str) -> dict[str, Printed]:
     """What each command of `running` printed, by name; without those that had not ended."""
-    found: dict[str, Printed] = {}
+    outputs: dict[str, Printed] = {}
     at = 0
     for end in _END.finditer(log):
-        found[end[1]] = Printed(log[at : end.start()], int(end[2]))
+        outputs[end[1]] = Printed(log[at : end.start()], int(end[2]))
         at = end.end()
-    return found
+    return outputs

@@ -146,7 +146,7 @@ def traffic(net_dev: str) -> dict[str, dict[str, int]]:
     header, _, rest = net_dev.partition("\n")
     if not header.startswith("Inter-|"):
         raise Unreadable(f"not /proc/net/dev: {plain(net_dev, 80)!r}")
-    found: dict[str, dict[str, int]] = {}
+    counters: dict[str, dict[str, int]] = {}
     for line in rest.splitlines()[1:]:
         name, colon, numbers = line.rpartition(":")
         columns = numbers.split()
@@ -155,10 +155,10 @@ def traffic(net_dev: str) -> dict[str, dict[str, int]]:
         if not _NAME.fullmatch(interface := name.strip()):
             raise Unreadable(f"not the name of an interface: {plain(interface, 80)!r}")
         if not _VIRTUAL.fullmatch(interface):
-            found[interface] = {counter: int(columns[at]) for counter, at in _COLUMNS.items()}
-    if len(found) > _MOST_INTERFACES:
-        raise Unreadable(f"{len(found)} interfaces, more than the {_MOST_INTERFACES} of a node")
-    return found
+            counters[interface] = {counter: int(columns[at]) for counter, at in _COLUMNS.items()}
+    if len(counters) > _MOST_INTERFACES:
+        raise Unreadable(f"{len(counters)} interfaces, more than the {_MOST_INTERFACES} of a node")
+    return counters
 
 
 def ena(statistics: str) -> dict[str, int]:
@@ -171,12 +171,12 @@ def ena(statistics: str) -> dict[str, int]:
         `ALLOWANCES`, the counters of ENA Express and `GAUGES`, as far as the driver has them. It
         has had ENA Express's since 2.8, and `conntrack_allowance_available` since 2.8.1.
     """
-    found = {}
+    counters = {}
     for line in statistics.splitlines():
         name, _, value = (part.strip() for part in line.partition(":"))
         if name in _ENA and _is_count(value):
-            found[name] = int(value)
-    return found
+            counters[name] = int(value)
+    return counters
 
 
 def risen(

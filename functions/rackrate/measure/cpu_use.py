@@ -89,7 +89,7 @@ def lines_since(started: float, now: float) -> int:
 
 def readings(log: str) -> list[Reading]:
     """The readings in a log with its node's timestamps; lines of another form are left out."""
-    found = []
+    entries = []
     for line in log.splitlines():
         if (match := _LINE.fullmatch(line)) is None:
             continue
@@ -97,11 +97,11 @@ def readings(log: str) -> list[Reading]:
             at = datetime.datetime.fromisoformat(match[1]).timestamp()
         except (ValueError, OverflowError):
             continue
-        found.append(Reading(at, float(match[2]), int(match[3]) / _TICKS))
-    return found
+        entries.append(Reading(at, float(match[2]), int(match[3]) / _TICKS))
+    return entries
 
 
-def percent_used(found: Sequence[Reading], span: Span) -> float | None:
+def percent_used(samples: Sequence[Reading], span: Span) -> float | None:
     """The CPU time that a member used while a trial was measured; 100 % is one CPU.
 
     A trial's container also connects, warms up and ends, and the kubelet tells its life in whole
@@ -110,18 +110,18 @@ def percent_used(found: Sequence[Reading], span: Span) -> float | None:
     the tool does not say how long it measured, it is the mean over the life of its container.
 
     Args:
-        found: the member's readings.
+        samples: the member's readings.
         span: when the trial ran.
 
     Returns:
         None where the readings do not cover the trial, or contradict each other.
     """
-    begin = bisect.bisect_right([each.at for each in found], span.started) - 1
-    if begin < 0 or found[-1].at < span.finished:
+    begin = bisect.bisect_right([each.at for each in samples], span.started) - 1
+    if begin < 0 or samples[-1].at < span.finished:
         return None
     over = span.finished + _KUBELET_SECONDS
-    end = next((i for i, each in enumerate(found) if each.at >= over), len(found) - 1)
-    during = found[begin : end + 1]
+    end = next((i for i, each in enumerate(samples) if each.at >= over), len(samples) - 1)
+    during = samples[begin : end + 1]
     if not all(_follows(*pair) for pair in itertools.pairwise(during)) or len(during) < 2:
         return None
     percent = 100 * _cpus_used(during, span.seconds)

@@ -36,8 +36,8 @@ def hold(
         f"/api/v1/namespaces/{settings.namespace}/configmaps",
         manifests.owner(run_id, execution_arn),
     )
-    found = {pod["metadata"]["name"]: pod for pod in cluster.list(path, manifests.selector(labels))}
-    wanted = [
+    pods = {pod["metadata"]["name"]: pod for pod in cluster.list(path, manifests.selector(labels))}
+    holders = [
         manifests.holder(
             run_id=run_id,
             owner_uid=owner["metadata"]["uid"],
@@ -52,7 +52,7 @@ def hold(
     with ThreadPoolExecutor(WORKERS) as pool:
         return list(
             pool.map(
-                lambda pod: found.get(pod["metadata"]["name"]) or cluster.create(path, pod), wanted
+                lambda pod: pods.get(pod["metadata"]["name"]) or cluster.create(path, pod), holders
             )
         )
 
@@ -66,9 +66,9 @@ def why_no_node(pods: Sequence[Json], settings: Settings, cluster: Cluster) -> l
     """Why pods wait: as the scheduler, the kubelet and the cluster's autoscaler tell, each once."""
     names = {pod["metadata"]["name"] for pod in pods}
     events = cluster.list(f"/api/v1/namespaces/{settings.namespace}/events")
-    said = [
+    warnings = [
         f"{event.get('reason')}: {event.get('message')}"
         for event in events
         if event.get("involvedObject", {}).get("name") in names and event.get("type") == "Warning"
     ]
-    return sorted({*why_waiting(pods), *said})
+    return sorted({*why_waiting(pods), *warnings})

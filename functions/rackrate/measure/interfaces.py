@@ -52,11 +52,13 @@ def driver(text: str) -> Driver:
     Raises:
         Unreadable: the text names no driver.
     """
-    found = _fields(text.splitlines())
-    name = found.get("driver")
+    fields = _fields(text.splitlines())
+    name = fields.get("driver")
     if name is None:
-        raise Unreadable(_said(text))
-    return Driver(name, found.get("version"), found.get("firmware-version"), found.get("bus-info"))
+        raise Unreadable(_printed(text))
+    return Driver(
+        name, fields.get("version"), fields.get("firmware-version"), fields.get("bus-info")
+    )
 
 
 def queues(text: str) -> Queues:
@@ -68,11 +70,11 @@ def queues(text: str) -> Queues:
     Raises:
         Unreadable: the text tells no number of queues in use.
     """
-    _, found, rest = text.partition(_MAXIMUMS)
+    _, separator, rest = text.partition(_MAXIMUMS)
     maximums, current, used = rest.partition(_CURRENT)
-    number = _channels(used) if found and current else None
+    number = _channels(used) if separator and current else None
     if number is None:
-        raise Unreadable(_said(text))
+        raise Unreadable(_printed(text))
     return Queues(number, _channels(maximums))
 
 
@@ -96,7 +98,7 @@ def mtus(text: str, interfaces: Sequence[str]) -> dict[str, int]:
     ]
     numbers = [int(line) for line in lines if _is_number(line)]
     if len(numbers) != len(there):
-        raise Unreadable(_said(text))
+        raise Unreadable(_printed(text))
     return dict(zip(there, numbers, strict=True))
 
 
@@ -110,9 +112,9 @@ def interface(driver_text: str, queues_text: str, mtu: int | str) -> Interface:
     """
     unknown = []
     try:
-        told = driver(driver_text)
+        facts = driver(driver_text)
     except Unreadable as error:
-        told = None
+        facts = None
         unknown.append(f"driver: {error}")
     try:
         channels = queues(queues_text)
@@ -122,10 +124,10 @@ def interface(driver_text: str, queues_text: str, mtu: int | str) -> Interface:
     if isinstance(mtu, str):
         unknown.append(f"MTU: {mtu}")
     return Interface(
-        driver=told and told.name,
-        driver_version=told and told.version,
-        firmware=told and told.firmware,
-        bus=told and told.bus,
+        driver=facts and facts.name,
+        driver_version=facts and facts.version,
+        firmware=facts and facts.firmware,
+        bus=facts and facts.bus,
         mtu=mtu if isinstance(mtu, int) else None,
         queues=channels and channels.used,
         most_queues=channels and channels.most,
@@ -143,9 +145,9 @@ def _fields(lines: Iterable[str]) -> Mapping[str, str]:
 
 
 def _channels(text: str) -> int | None:
-    found = _fields(text.splitlines())
+    fields = _fields(text.splitlines())
     for name in ("Combined", "RX"):
-        value = found.get(name, "")
+        value = fields.get(name, "")
         if _is_number(value) and int(value) > 0:
             return int(value)
     return None
@@ -155,6 +157,6 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) is not None
 
 
-def _said(text: str) -> str:
+def _printed(text: str) -> str:
     """What a program printed instead, in one line."""
     return plain(text, _REASON_LENGTH) or "nothing was printed"

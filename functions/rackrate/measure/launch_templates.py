@@ -46,25 +46,25 @@ def versions(ec2: Any, template_id: str) -> dict[int, Version]:
     Raises:
         Throttled: EC2 throttled the request.
     """
-    asked: dict[str, Any] = {"LaunchTemplateId": template_id, "MaxResults": _PAGE}
-    found: dict[int, Version] = {}
+    request: dict[str, Any] = {"LaunchTemplateId": template_id, "MaxResults": _PAGE}
+    by_number: dict[int, Version] = {}
     while True:
         with translated():
-            answer = ec2.describe_launch_template_versions(**asked)
-        for each in answer["LaunchTemplateVersions"]:
+            response = ec2.describe_launch_template_versions(**request)
+        for each in response["LaunchTemplateVersions"]:
             data, number = each["LaunchTemplateData"], int(each["VersionNumber"])
             made_of = _MADE_OF.fullmatch(each.get("VersionDescription") or "")
             reservation = data.get("CapacityReservationSpecification") or {}
-            found[number] = Version(
+            by_number[number] = Version(
                 template_id=template_id,
                 number=number,
                 instance_type=data.get("InstanceType"),
                 made_of=None if made_of is None else int(made_of[1]),
                 is_reserved="CapacityReservationTarget" in reservation,
             )
-        if not answer.get("NextToken"):
-            return found
-        asked["NextToken"] = answer["NextToken"]
+        if not response.get("NextToken"):
+            return by_number
+        request["NextToken"] = response["NextToken"]
 
 
 def instance_type_of(ec2: Any, group: NodeGroup) -> str | None:
@@ -76,13 +76,13 @@ def instance_type_of(ec2: Any, group: NodeGroup) -> str | None:
     if group.instance_type is not None or group.template_id is None:
         return group.instance_type
     with translated():
-        answer = ec2.describe_launch_template_versions(
+        response = ec2.describe_launch_template_versions(
             LaunchTemplateId=group.template_id, Versions=[str(group.template_version)]
         )
-    found: str | None = answer["LaunchTemplateVersions"][0]["LaunchTemplateData"].get(
+    instance_type: str | None = response["LaunchTemplateVersions"][0]["LaunchTemplateData"].get(
         "InstanceType"
     )
-    return found
+    return instance_type
 
 
 def make_version(ec2: Any, source: Version, instance_type: str) -> int:
@@ -94,18 +94,18 @@ def make_version(ec2: Any, source: Version, instance_type: str) -> int:
     """
     try:
         with translated():
-            answer = ec2.create_launch_template_version(
+            response = ec2.create_launch_template_version(
                 LaunchTemplateId=source.template_id,
                 SourceVersion=str(source.number),
                 VersionDescription=_DESCRIPTION.format(source.number),
                 LaunchTemplateData={"InstanceType": instance_type},
             )
     except ClientError as error:
-        said = error.response["Error"].get("Message", "")
+        why = error.response["Error"].get("Message", "")
         raise ChangeFailed(
-            f"the launch template {source.template_id} gets no version with {instance_type}: {said}"
+            f"the launch template {source.template_id} gets no version with {instance_type}: {why}"
         ) from error
-    return int(answer["LaunchTemplateVersion"]["VersionNumber"])
+    return int(response["LaunchTemplateVersion"]["VersionNumber"])
 
 
 def delete_versions(ec2: Any, template_id: str, numbers: list[int]) -> None:

@@ -115,10 +115,10 @@ def servers_of(tests: Sequence[TestBase]) -> list[Server]:
     Raises:
         ValueError: two different servers have the same name; their tool has to rename one.
     """
-    found = {server for test in tests if (server := test.server) is not None} or {_IDLE}
-    if len({server.name for server in found}) < len(found):
-        raise ValueError(f"different servers have the same name: {sorted(found, key=str)}")
-    return sorted(found, key=lambda server: server.name)
+    needed = {server for test in tests if (server := test.server) is not None} or {_IDLE}
+    if len({server.name for server in needed}) < len(needed):
+        raise ValueError(f"different servers have the same name: {sorted(needed, key=str)}")
+    return sorted(needed, key=lambda server: server.name)
 
 
 def servers(
@@ -237,22 +237,22 @@ class Front:
 
 
 def _server(server: Server, image: str) -> Json:
-    made = container(server.name, server.argv, image)
+    manifest = container(server.name, server.argv, image)
     # On the host's network this reserves the node's port. If two runs use the same port, the later
     # run's server stays pending with a message about the port.
-    made["ports"] = [
+    manifest["ports"] = [
         {"containerPort": port.number, "protocol": port.protocol} for port in server.ports
     ]
     if listening := next((port for port in server.ports if port.protocol == "TCP"), None):
         # A startup probe stops once the server listens. A readiness probe would keep connecting and
         # disturb measurements, because iperf3 takes a connection for a client. UDP has no probe
         # that works without an extra program.
-        made["startupProbe"] = {
+        manifest["startupProbe"] = {
             "tcpSocket": {"port": listening.number},
             "periodSeconds": 1,
             "failureThreshold": 120,
         }
-    return made
+    return manifest
 
 
 def client_labels(run_id: str, item: BlockItem, attempt: int) -> dict[str, str]:
@@ -399,7 +399,7 @@ def _of_load(
     else:
         named[workload.name] = workload.measure_argv(members)
         named[workload.name + CLEAR] = workload.clear_argv(members)
-    made = {
+    containers = {
         name: container(name, argv, workload.load_image or image)
         for name, argv in named.items()
         if argv is not None
@@ -411,7 +411,7 @@ def _of_load(
             "resources": resources(workload.cpu, workload.load_memory_mib),
             "volumeMounts": [*each["volumeMounts"], *mounts],
         }
-        for each in made.values()
+        for each in containers.values()
     ]
 
 

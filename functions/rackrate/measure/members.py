@@ -280,24 +280,24 @@ def _data(test: WorkloadTest) -> Json:
 def _container(
     index: int, names: Sequence[str], test: WorkloadTest, image: str, *, has_files: bool
 ) -> Json:
-    made = manifests.container(test.name, test.member_argv(index, names), test.image or image)
+    manifest = manifests.container(test.name, test.member_argv(index, names), test.image or image)
     first = test.ports[0].number
     probe: Json = {"tcpSocket": {"port": first}}
     if test.ready_path is not None:
         probe = {"httpGet": {"path": test.ready_path, "port": first}}
     own_address = {"fieldRef": {"fieldPath": "status.podIP"}}
-    made |= {
+    manifest |= {
         "env": [{"name": "POD_IP", "valueFrom": own_address}, *environment(test)],
         "ports": [{"containerPort": p.number, "protocol": p.protocol} for p in test.ports],
         "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": _PROBES},
         "resources": manifests.resources(test.cpu, test.memory_mib),
         "volumeMounts": [
-            *made["volumeMounts"],
+            *manifest["volumeMounts"],
             {"name": _DATA, "mountPath": DATA},
             *([{"name": "files", "mountPath": FILES, "readOnly": True}] if has_files else []),
         ],
     }
-    return made
+    return manifest
 
 
 def counting(test: str) -> str:
@@ -310,10 +310,10 @@ def _counting(test: WorkloadTest, image: str) -> Json:
 
     It is no init container that restarts: a member would wait for the start of such a container.
     """
-    made = manifests.container(counting(test.name), cpu_use.ARGV, image)
+    manifest = manifests.container(counting(test.name), cpu_use.ARGV, image)
     reserved = manifests.resources(cpu_use.CPUS, cpu_use.MEMORY_MIB)
     limits = {"memory": f"{cpu_use.MOST_MEMORY_MIB}Mi"}
-    return made | {"resources": {**reserved, "limits": limits}, "volumeMounts": []}
+    return manifest | {"resources": {**reserved, "limits": limits}, "volumeMounts": []}
 
 
 def environment(test: WorkloadTest) -> list[Json]:
@@ -326,7 +326,7 @@ def members(
     test: WorkloadTest,
     arm: Arm,
     planned: PlannedRun,
-    found: Iterable[Json],
+    pods: Iterable[Json],
     nodes: Mapping[str, Json],
 ) -> list[Member]:
     """The members of a workload in an arm, in their order.
@@ -336,10 +336,10 @@ def members(
         test: the workload.
         arm: the arm.
         planned: the run's plan.
-        found: the pods of the run's members.
+        pods: the pods of the run's members.
         nodes: the cluster's nodes by name.
     """
-    ours = (_member_alone(pod, test) for pod in found if _is_of(pod, test.name, arm.name))
+    ours = (_member_alone(pod, test) for pod in pods if _is_of(pod, test.name, arm.name))
     of = {pod["metadata"]["labels"][MEMBER]: pod for pod in ours}
     at = places(test, arm, planned.load_nodes).members
     return [
@@ -356,8 +356,8 @@ def _is_of(pod: Json, test: str, arm: str) -> bool:
 def _member_alone(pod: Json, test: WorkloadTest) -> Json:
     """A member's pod without what it tells of the container that counts, which may fail."""
     status = pod.get("status", {})
-    found = [c for c in status.get("containerStatuses", []) if c.get("name") == test.name]
-    return {**pod, "status": {**status, "containerStatuses": found}}
+    statuses = [c for c in status.get("containerStatuses", []) if c.get("name") == test.name]
+    return {**pod, "status": {**status, "containerStatuses": statuses}}
 
 
 def _is_ready(pod: Json) -> bool:
@@ -387,8 +387,8 @@ def _member(
                 f": {waits}" if waits != "is not ready" else ""
             )
     if lost is not None:
-        told = f"member {host} on {node}: {lost}"
-        return Member(host, node, pod, None, plain(told, _REASON_LENGTH), "")
+        reason = f"member {host} on {node}: {lost}"
+        return Member(host, node, pod, None, plain(reason, _REASON_LENGTH), "")
     return Member(host, node, pod, address, None, waits)
 
 
@@ -405,16 +405,16 @@ def read(
     One that ended has its last words, and one that has no volume what its claim tells.
     """
     selector = manifests.selector({**labels(run_id), TEST: test.name})
-    found = cluster.list(pods_path("pod", settings), selector)
-    of_arms = {arm.name: members(run_id, test, arm, planned, found, nodes) for arm in planned.arms}
-    said: Mapping[str, str] = {}
+    pods = cluster.list(pods_path("pod", settings), selector)
+    of_arms = {arm.name: members(run_id, test, arm, planned, pods, nodes) for arm in planned.arms}
+    claims: Mapping[str, str] = {}
     if isinstance(test.storage, Volume) and any(
         each.lost and not _has_run(each, test) for of in of_arms.values() for each in of
     ):
-        said = _of_claims(cluster.list(f"/api/v1/namespaces/{settings.namespace}/events"))
+        claims = _of_claims(cluster.list(f"/api/v1/namespaces/{settings.namespace}/events"))
     return {
         arm: [
-            _with_words_of_claim(_with_last_words(each, test, cluster), test, said) for each in of
+            _with_words_of_claim(_with_last_words(each, test, cluster), test, claims) for each in of
         ]
         for arm, of in of_arms.items()
     }
@@ -426,25 +426,25 @@ def _has_run(member: Member, test: WorkloadTest) -> bool:
 
 def _of_claims(events: Iterable[Json]) -> dict[str, str]:
     """The last message of each PersistentVolumeClaim, by its name."""
-    found = [e for e in events if e["involvedObject"].get("kind") == "PersistentVolumeClaim"]
-    found.sort(key=lambda event: event.get("lastTimestamp") or "")
-    return {event["involvedObject"]["name"]: event.get("message") or "" for event in found}
+    of_claims = [e for e in events if e["involvedObject"].get("kind") == "PersistentVolumeClaim"]
+    of_claims.sort(key=lambda event: event.get("lastTimestamp") or "")
+    return {event["involvedObject"]["name"]: event.get("message") or "" for event in of_claims}
 
 
-def _with_words_of_claim(member: Member, test: WorkloadTest, said: Mapping[str, str]) -> Member:
+def _with_words_of_claim(member: Member, test: WorkloadTest, claims: Mapping[str, str]) -> Member:
     """A member that never ran, with what the claim of its volume tells."""
     if member.lost is None or member.pod is None or _has_run(member, test):
         return member
     # Kubernetes names the claim of an ephemeral volume after the pod and the volume.
-    told = said.get(f"{member.pod['metadata']['name']}-{_DATA}")
-    if not told:
+    message = claims.get(f"{member.pod['metadata']['name']}-{_DATA}")
+    if not message:
         return member
-    return member._replace(lost=plain(f"{member.lost}; its volume: {told}", _REASON_LENGTH))
+    return member._replace(lost=plain(f"{member.lost}; its volume: {message}", _REASON_LENGTH))
 
 
-def lost_arms(found: Mapping[str, Sequence[Member]]) -> dict[str, str]:
+def lost_arms(by_arm: Mapping[str, Sequence[Member]]) -> dict[str, str]:
     """Why a workload is lost, by arm: the first of its members that is lost."""
-    reasons = {arm: [each.lost for each in of_arm if each.lost] for arm, of_arm in found.items()}
+    reasons = {arm: [each.lost for each in of_arm if each.lost] for arm, of_arm in by_arm.items()}
     return {arm: lost[0] for arm, lost in reasons.items() if lost}
 
 
@@ -477,14 +477,14 @@ def _last_words(printed: str) -> str:
     for line in reversed(lines):
         if line.startswith("{") and '"error"' in line:
             try:
-                said = json.loads(line)
+                record = json.loads(line)
             except ValueError:
                 continue
-            if said.get("level") in ("error", "fatal", "panic"):
-                return f"{said.get('msg')}: {said['error']}"
-    found = [line for line in lines if line and not _JAVA_FRAME.match(line)]
-    errors = [line for line in found if line.startswith("ERROR ")]
-    return next(reversed(errors or found), "")
+            if record.get("level") in ("error", "fatal", "panic"):
+                return f"{record.get('msg')}: {record['error']}"
+    messages = [line for line in lines if line and not _JAVA_FRAME.match(line)]
+    errors = [line for line in messages if line.startswith("ERROR ")]
+    return next(reversed(errors or messages), "")
 
 
 def has_ended(pod: Json) -> bool:

@@ -74,10 +74,10 @@ class NodeGroup:
     @property
     def complaints(self) -> tuple[str, ...]:
         """Its problems, each with the group's name; empty while it is healthy."""
-        found = [f"node group {self.name}: {issue}" for issue in self.issues]
+        complaints = [f"node group {self.name}: {issue}" for issue in self.issues]
         if self.status == "DEGRADED" or self.status in LOST:
-            found.append(f"node group {self.name} is {self.status}")
-        return tuple(found)
+            complaints.append(f"node group {self.name} is {self.status}")
+        return tuple(complaints)
 
 
 def sizes_of(counts: Mapping[StackArm, int]) -> dict[str, int]:
@@ -98,28 +98,29 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
     """
     try:
         with translated():
-            answer = eks.describe_nodegroup(clusterName=cluster_name, nodegroupName=name)
+            response = eks.describe_nodegroup(clusterName=cluster_name, nodegroupName=name)
     except ClientError as error:
         if error.response["Error"]["Code"] == "ResourceNotFoundException":
             return None
         raise
-    found = answer["nodegroup"]
-    issues = found.get("health", {}).get("issues", [])
-    scaling = found.get("scalingConfig", {})
-    template = found.get("launchTemplate") or {}
+    description = response["nodegroup"]
+    issues = description.get("health", {}).get("issues", [])
+    scaling = description.get("scalingConfig", {})
+    template = description.get("launchTemplate") or {}
     return NodeGroup(
         name=name,
-        status=found.get("status", "UNKNOWN"),
+        status=description.get("status", "UNKNOWN"),
         sizes=Sizes(*(int(scaling.get(f"{size}Size", 0)) for size in ("min", "desired", "max"))),
-        instance_type=next(iter(found.get("instanceTypes") or []), None),
+        instance_type=next(iter(description.get("instanceTypes") or []), None),
         issues=tuple(f"{issue.get('code')}: {issue.get('message')}" for issue in issues),
         scaling_groups=tuple(
-            each["name"] for each in (found.get("resources") or {}).get("autoScalingGroups", ())
+            each["name"]
+            for each in (description.get("resources") or {}).get("autoScalingGroups", ())
         ),
-        subnets=tuple(found.get("subnets") or ()),
-        release=found.get("releaseVersion"),
-        ami_type=found.get("amiType") or "",
-        kubernetes=found.get("version") or "",
+        subnets=tuple(description.get("subnets") or ()),
+        release=description.get("releaseVersion"),
+        ami_type=description.get("amiType") or "",
+        kubernetes=description.get("version") or "",
         template_id=template.get("id"),
         template_version=int(template["version"]) if template.get("version") else None,
     )
@@ -132,7 +133,7 @@ def groups_of(eks: Any, cluster_name: str, arms: Iterable[StackArm]) -> list[Nod
         NodesUnavailable: a node group of an arm is gone, or an arm has none that is known.
         Throttled: EKS throttled the request.
     """
-    found: list[NodeGroup] = []
+    groups: list[NodeGroup] = []
     for arm in arms:
         if not arm.node_groups:
             raise NodesUnavailable(f"arm {arm.name}: the stack knows no node group of it")
@@ -140,8 +141,8 @@ def groups_of(eks: Any, cluster_name: str, arms: Iterable[StackArm]) -> list[Nod
             group = describe(eks, cluster_name, name)
             if group is None:
                 raise NodesUnavailable(f"arm {arm.name}: there is no node group {name!r}")
-            found.append(group)
-    return found
+            groups.append(group)
+    return groups
 
 
 class Reasons(NamedTuple):
@@ -170,8 +171,8 @@ def reasons_of(groups: Iterable[NodeGroup], complaints: list[str], autoscaling: 
     try:
         for group in groups:
             for name in group.scaling_groups:
-                answer = autoscaling.describe_scaling_activities(AutoScalingGroupName=name)
-                failure = failed_launch(answer["Activities"], "".join(group.issues))
+                response = autoscaling.describe_scaling_activities(AutoScalingGroupName=name)
+                failure = failed_launch(response["Activities"], "".join(group.issues))
                 known += [f"node group {group.name}: {failure}"] if failure else []
     except (BotoCoreError, ClientError, ResponseParserError) as error:
         return Reasons(known, [f"the activities of its Auto Scaling group were not read ({error})"])
@@ -198,7 +199,7 @@ def why_lacking(eks: Any, autoscaling: Any, cluster_name: str, names: Iterable[s
 
 def check_hope(
     groups: Sequence[NodeGroup],
-    told: str,
+    phase: str,
     autoscaling: Callable[[], Any],
     *,
     complaints_before: Collection[str],
@@ -209,7 +210,7 @@ def check_hope(
 
     Args:
         groups: the node groups.
-        told: how far they have come, in words.
+        phase: how far they have come, in words.
         autoscaling: makes a client of Auto Scaling. Used only if it makes no sense.
         complaints_before: their complaints before they were resized. A node group that failed to
             grow stays DEGRADED until it grows, even at zero nodes (aws/containers-roadmap#2326).
@@ -226,11 +227,11 @@ def check_hope(
     if new or any(group.status in LOST for group in groups):
         complaints = new or complaints
     elif seconds > patience_seconds:
-        told = f"{told} after {duration(seconds)}"
+        phase = f"{phase} after {duration(seconds)}"
     else:
         return
     reasons = reasons_of(groups, complaints, autoscaling())
-    raise NodesUnavailable("\n".join([told, *reasons.lines()]))
+    raise NodesUnavailable("\n".join([phase, *reasons.lines()]))
 
 
 def update_release(eks: Any, cluster_name: str, name: str, release: str) -> str | None:
@@ -282,8 +283,8 @@ def update_of(eks: Any, cluster_name: str, name: str, update_id: str) -> Update:
         Throttled: EKS throttled the request.
     """
     with translated():
-        answer = eks.describe_update(name=cluster_name, nodegroupName=name, updateId=update_id)
-    return Update.of(answer["update"])
+        response = eks.describe_update(name=cluster_name, nodegroupName=name, updateId=update_id)
+    return Update.of(response["update"])
 
 
 def resize(eks: Any, cluster_name: str, name: str, sizes: Sizes) -> bool:

@@ -108,8 +108,8 @@ def cni(daemon_set: Mapping[str, Any] | None) -> str | None:
     if daemon_set is None:
         return None
     status = daemon_set.get("status", {})
-    wanted = status.get("desiredNumberScheduled", 0)
-    if status.get("updatedNumberScheduled", 0) < wanted:
+    desired = status.get("desiredNumberScheduled", 0)
+    if status.get("updatedNumberScheduled", 0) < desired:
         return None
     containers = daemon_set["spec"]["template"]["spec"]["containers"]
     images = [each["image"] for each in containers if each["name"] == CNI_DAEMON_SET]
@@ -144,8 +144,8 @@ def _instance_id(provider_id: str) -> str | None:
 
 def _capacity_type(labels: Mapping[str, str]) -> str | None:
     """`on-demand`, `spot` or `reserved` in Karpenter's spelling; EKS writes `ON_DEMAND`."""
-    found = labels.get("karpenter.sh/capacity-type") or labels.get("eks.amazonaws.com/capacityType")
-    return found and found.lower().replace("_", "-")
+    label = labels.get("karpenter.sh/capacity-type") or labels.get("eks.amazonaws.com/capacityType")
+    return label and label.lower().replace("_", "-")
 
 
 def _cpus(quantity: str | None) -> int | None:
@@ -185,9 +185,9 @@ def ready_nodes(
     cluster: Cluster, arm: StackArm, tolerations: Sequence[Toleration] = ()
 ) -> list[Node]:
     """An arm's Ready nodes that take pods with these tolerations, sorted by name."""
-    found = (
+    nodes = (
         node_of(node)
         for node in nodes_of(cluster, arm)
         if is_ready(node) and not untolerated_taints(node, tolerations)
     )
-    return sorted(found, key=lambda node: node.name)
+    return sorted(nodes, key=lambda node: node.name)

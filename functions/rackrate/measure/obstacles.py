@@ -78,11 +78,11 @@ def absence(name: str, nodes: Mapping[str, Json]) -> Absence | None:
     if ready is None or ready["status"] != "True":
         state: Mapping[str, Any] = ready or {}
         since = state.get("lastTransitionTime")
-        told = str(state.get("message") or "").rstrip(". ")[:_MESSAGE_LENGTH]
+        message = str(state.get("message") or "").rstrip(". ")[:_MESSAGE_LENGTH]
         reason = f"node {name} is not Ready" + (f" since {since}" if since else "")
         # Kubernetes writes Unknown when the kubelet is silent, and False when it complains.
         silent = state.get("status") != "False"
-        return Absence(reason + (f": {told}" if told else ""), silent, since)
+        return Absence(reason + (f": {message}" if message else ""), silent, since)
     return None
 
 
@@ -124,10 +124,10 @@ def lost_arms(
         time: the time now.
     """
     since: dict[str, list[str]] = {}
-    for pair, found in obstacles.items():
-        if found is not None:
-            since.setdefault(pair.arm, []).append(found.since or seen.get(pair.arm) or time)
-    measurable = {pair.arm for pair, found in obstacles.items() if found is None}
+    for pair, why in obstacles.items():
+        if why is not None:
+            since.setdefault(pair.arm, []).append(why.since or seen.get(pair.arm) or time)
+    measurable = {pair.arm for pair, why in obstacles.items() if why is None}
     return {arm: max(of_arm) for arm, of_arm in since.items() if arm not in measurable}
 
 
@@ -156,13 +156,13 @@ def hopeless(
     others = {pair.arm for pair in obstacles} - {baseline}
     if not over or not (baseline in over or others <= set(over)):
         return None
-    found = [each for pair, each in obstacles.items() if each is not None and pair.arm in over]
+    final = [each for pair, each in obstacles.items() if each is not None and pair.arm in over]
     # An absent node explains more than the server that went with it.
-    errors = {each.error for each in found}
+    errors = {each.error for each in final}
     error: ObstacleError = "NodesUnavailable" if "NodesUnavailable" in errors else "ServersNotReady"
     arms = f"arm{'s' if len(over) > 1 else ''} {listed(sorted(over))}"
     has = "have" if len(over) > 1 else "has"
-    return GaveUp(error=error, message=f"{arms} {has} no pair left to measure: {reasons_of(found)}")
+    return GaveUp(error=error, message=f"{arms} {has} no pair left to measure: {reasons_of(final)}")
 
 
 def of_a_quota(refused: Iterable[Obstacle]) -> bool:

@@ -46,10 +46,10 @@ def placed(ec2: Any, nodes: Sequence[Node]) -> list[Node]:
     queries = sorted(filter(None, {_group_query(instance) for instance in instances.values()}))
     # A call for each group. EC2 has no filter for ids, and refuses all if it does not know one.
     groups = {
-        query: found[0]
+        query: group[0]
         for query in queries
         if (
-            found := _ask(
+            group := _ask(
                 ec2.describe_placement_groups, "PlacementGroups", **{query[0]: [query[1]]}
             )
         )
@@ -120,12 +120,12 @@ def _ena_express(instance: Mapping[str, Any]) -> bool | None:
 
     The VPC CNI gives a pod an address of any of them (amazon-vpc-cni-k8s v1.23.1, data_store.go).
     """
-    told = {
+    enabled = {
         each["Attachment"].get("EnaSrdSpecification", {}).get("EnaSrdEnabled")
         for each in instance.get("NetworkInterfaces", ())
         if each["Attachment"].get("NetworkCardIndex", 0) == 0
     }
-    return None if told <= {None} else told == {True}
+    return None if enabled <= {None} else enabled == {True}
 
 
 def _layers(ec2: Any, nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
@@ -138,32 +138,32 @@ def _layers(ec2: Any, nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
     for node in nodes:
         if not node.network_layers:
             of_type[node.instance_type].append(node)
-    found: dict[str, tuple[str, ...]] = {}
+    layers: dict[str, tuple[str, ...]] = {}
     for alike in of_type.values():
         for batch in itertools.batched(alike, MOST_INSTANCES, strict=False):
             ids = [node.instance_id for node in batch]
             listed = _ask(ec2.describe_instance_topology, "Instances", InstanceIds=ids)
             if listed is None:
-                return found
-            told = {one["InstanceId"]: tuple(one["NetworkNodes"]) for one in listed}
-            found |= {node.name: told.get(node.instance_id or "", ()) for node in batch}
-            if not told:
-                found |= {node.name: () for node in alike}
+                return layers
+            by_instance = {one["InstanceId"]: tuple(one["NetworkNodes"]) for one in listed}
+            layers |= {node.name: by_instance.get(node.instance_id or "", ()) for node in batch}
+            if not by_instance:
+                layers |= {node.name: () for node in alike}
                 break
-    return found
+    return layers
 
 
 def _listed(
     operation: Callable[..., Json], key: str, name: str, values: Sequence[str]
 ) -> list[Json]:
     """What an operation lists for the values of a filter, as far as EC2 answers."""
-    found: list[Json] = []
+    entries: list[Json] = []
     for some in itertools.batched(values, MOST_VALUES, strict=False):
         listed = _ask(operation, key, Filters=[{"Name": name, "Values": list(some)}])
         if listed is None:
             break
-        found += listed
-    return found
+        entries += listed
+    return entries
 
 
 def _ask(operation: Callable[..., Json], key: str, **arguments: Any) -> list[Json] | None:
@@ -181,8 +181,8 @@ def all_pages(operation: Callable[..., Json], key: str, **arguments: Any) -> lis
     """What all pages of an answer of EC2 list under a key."""
     listed: list[Json] = []
     while True:
-        answer = operation(**arguments)
-        listed += answer[key]
-        if not answer.get("NextToken"):
+        response = operation(**arguments)
+        listed += response[key]
+        if not response.get("NextToken"):
             return listed
-        arguments["NextToken"] = answer["NextToken"]
+        arguments["NextToken"] = response["NextToken"]

@@ -153,10 +153,10 @@ def _started_at(state: Mapping[str, Any], agreed: int | None) -> str | None:
 def missing_part(pod: Mapping[str, Any], container: str) -> str | None:
     """A message on the image, or the program in it, that there is not; None if there are both."""
     status, spec = pod.get("status", {}), pod.get("spec", {})
-    found = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    statuses = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
     states = [
         state
-        for each in found
+        for each in statuses
         if each["name"] == container
         # While Kubernetes restarts a container, only its last state has the reason.
         for of in ("state", "lastState")

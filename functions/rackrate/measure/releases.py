@@ -54,8 +54,8 @@ class Images:
     def release_of(self, name: str, description: str) -> str | None:
         """The release version of an image; None if its name or description has none."""
         if self.is_bottlerocket:
-            found = _BOTTLEROCKET.search(name)
-            return None if found is None else found["release"]
+            match = _BOTTLEROCKET.search(name)
+            return None if match is None else match["release"]
         date, kubernetes = _AMAZON_LINUX.search(name), _KUBERNETES.search(description)
         return None if date is None or kubernetes is None else f"{kubernetes['version']}-{date[1]}"
 
@@ -68,9 +68,9 @@ def releases(ec2: Any, images: Images) -> list[str]:
     """
     named = [{"Name": "name", "Values": [images.names]}]
     with translated():
-        answer = ec2.describe_images(Owners=["amazon"], Filters=named)
+        response = ec2.describe_images(Owners=["amazon"], Filters=named)
     newest_first = sorted(
-        answer["Images"], key=lambda image: image.get("CreationDate") or "", reverse=True
+        response["Images"], key=lambda image: image.get("CreationDate") or "", reverse=True
     )
-    found = (images.release_of(i["Name"], i.get("Description") or "") for i in newest_first)
-    return list(dict.fromkeys(filter(None, found)))
+    versions = (images.release_of(i["Name"], i.get("Description") or "") for i in newest_first)
+    return list(dict.fromkeys(filter(None, versions)))

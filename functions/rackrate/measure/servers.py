@@ -63,12 +63,12 @@ def server_labels(run_id: str) -> dict[str, str]:
 
 def missing_parts(pods: Iterable[Json]) -> list[str]:
     """Messages on images, and programs in them, that there are not: waiting is useless."""
-    found = {
+    messages = {
         missing_part(pod, container["name"])
         for pod in pods
         for container in pod["status"].get("containerStatuses", [])
     }
-    return sorted(filter(None, found))
+    return sorted(filter(None, messages))
 
 
 def why_waiting(pods: Iterable[Json]) -> list[str]:

@@ -61,5 +61,5 @@ def awaited(command: Sequence[str]) -> list[str]:
 def agreed_start(pod: Mapping[str, Any], test: str) -> int | None:
     """The agreed start of a pod's test in seconds since 1970; None where there is none."""
     notes = pod.get("metadata", {}).get("annotations") or {}
-    found = json.loads(notes.get(STARTS, "{}")).get(test)
-    return None if found is None else int(found)
+    start = json.loads(notes.get(STARTS, "{}")).get(test)
+    return None if start is None else int(start)

@@ -102,8 +102,8 @@ class Trial(TrialState):
 
     def detail(self, name: str) -> float | None:
         """A detail by name; None if it is missing or not a number."""
-        found = self.details.get(name)
-        return float(found) if isinstance(found, int | float) else None
+        detail = self.details.get(name)
+        return float(detail) if isinstance(detail, int | float) else None
 
     def measured(self, test: TestBase, measurement: Measurement) -> Trial:
         """The trial with its test's measurement."""

@@ -153,12 +153,12 @@ def read_campaign(
             one that does not exist.
         faults: where faults are added.
     """
-    given = whole_numbers(_with_earlier_fields(without_started_by(raw), before, faults))
-    model = read_fields(given, CampaignInput, faults, "leave out what the defaults say already")
+    fields = whole_numbers(_with_earlier_fields(without_started_by(raw), before, faults))
+    model = read_fields(fields, CampaignInput, faults, "leave out what the defaults say already")
     _check_id(campaign_id, faults)
     sweep = _read_sweep(model, sweeps, faults)
     pool = _read_pool(model, faults)
-    _check_kinds(model, given, faults)
+    _check_kinds(model, fields, faults)
     if pool is None and not owns_nodes:
         faults.add(
             "sweep" if model.sweep is not None else "draws",
@@ -188,16 +188,16 @@ def read_campaign(
     )
 
 
-def _with_earlier_fields(given: object, before: Mapping[str, Any] | None, faults: Faults) -> object:
+def _with_earlier_fields(raw: object, before: Mapping[str, Any] | None, faults: Faults) -> object:
     """The input, with the fields of the campaign that it continues."""
-    if not isinstance(given, dict) or before is None:
-        return given
-    anew = {name for name in _ANEW if name in given}
-    for name in sorted(given.keys() - {*_ANEW, "continue", "$schema"}):
+    if not isinstance(raw, dict) or before is None:
+        return raw
+    anew = {name for name in _ANEW if name in raw}
+    for name in sorted(raw.keys() - {*_ANEW, "continue", "$schema"}):
         problem = "is taken over from the campaign that this one continues"
         faults.add(name, problem, f"remove it; {listed(_ANEW)} may be given")
     usual = {"dry_run": False, "skip_if_running": False}
-    return {**before, **usual, **{name: given[name] for name in (*anew, "continue")}}
+    return {**before, **usual, **{name: raw[name] for name in (*anew, "continue")}}
 
 
 def _check_id(campaign_id: str, faults: Faults) -> None:
@@ -211,14 +211,14 @@ def _check_id(campaign_id: str, faults: Faults) -> None:
         )
 
 
-def _check_kinds(model: CampaignInput, given: object, faults: Faults) -> None:
-    asked: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    chosen = [name for name in _KINDS if asked.get(name) is not None]
+def _check_kinds(model: CampaignInput, raw: object, faults: Faults) -> None:
+    fields: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
+    chosen = [name for name in _KINDS if fields.get(name) is not None]
     if len(chosen) > 1:
         first, second = chosen[:2]
         problem = f"excludes {first}: a campaign does one of {listed(_KINDS, 'or')}"
         faults.add(second, problem, f"remove {first}, or remove {second}")
-    if model.sweep is None and "runs_per_step" in asked:
+    if model.sweep is None and "runs_per_step" in fields:
         problem = "is only for a sweep"
         faults.add("runs_per_step", problem, "remove it; draws says how many draws")
     if model.series is not None and (model.sweep is not None or model.pool is not None):
@@ -229,22 +229,22 @@ def _check_kinds(model: CampaignInput, given: object, faults: Faults) -> None:
         faults += [
             Fault(name, "is not for a pool, which measures nothing", "remove it")
             for name in ("plan", "budget_dollars", "seed", "continue")
-            if name in asked
+            if name in fields
         ]
 
 
 def _read_sweep(model: CampaignInput, sweeps: Collection[str], faults: Faults) -> Sweep | None:
     if model.sweep is None:
         return None
-    known = listed(sorted(sweeps), "or")
+    possible = listed(sorted(sweeps), "or")
     unknown = sorted(model.sweep.keys() - set(sweeps))
     for name in unknown:
         path = f"sweep.{name}" if len(name) <= 60 else "sweep"
         problem = f"is nothing that a campaign can change{nearest(name, sweeps)}"
-        faults.add(path, problem, f"use one of {known}")
+        faults.add(path, problem, f"use one of {possible}")
     chosen = [name for name in model.sweep if name in sweeps]
     if not chosen and not unknown:
-        faults.add("sweep", "is empty", f"use one of {known}")
+        faults.add("sweep", "is empty", f"use one of {possible}")
     if len(chosen) > 1:
         problem = f"changes {listed(chosen)} at once"
         faults.add("sweep", problem, "change one thing, or make several campaigns")
@@ -258,14 +258,14 @@ def _read_sweep(model: CampaignInput, sweeps: Collection[str], faults: Faults) -
     )
 
 
-def _values(path: str, given: Sequence[Any], faults: Faults) -> list[str | int]:
-    if len(given) < 2:
+def _values(path: str, raw: Sequence[Any], faults: Faults) -> list[str | int]:
+    if len(raw) < 2:
         faults.add(path, "has fewer than two values", "name what to compare")
-    if len(given) > MAX_SWEEP_VALUES:
+    if len(raw) > MAX_SWEEP_VALUES:
         problem = f"has more than {MAX_SWEEP_VALUES} entries"
         faults.add(path, problem, "split it into several campaigns")
     values: list[str | int] = []
-    for index, value in enumerate(given):
+    for index, value in enumerate(raw):
         place = f"{path}[{index}]"
         if isinstance(value, bool) or not isinstance(value, str | int):
             problem = f"must be a text or a whole number, not {kind_of(value)}"
@@ -327,11 +327,11 @@ def check_plans(
     Returns:
         The checked plan by number of nodes, where it can run.
     """
-    found: dict[int, Plan] = {}
+    by_count: dict[int, Plan] = {}
     known = set(faults)
     for count in dict.fromkeys(counts):
         try:
-            found[count] = check_plan(
+            by_count[count] = check_plan(
                 plan,
                 stack_arms=settings.arms,
                 nodes={arm.name: count for arm in settings.arms},
@@ -348,4 +348,4 @@ def check_plans(
                 if prefixed not in known:
                     known.add(prefixed)
                     faults.append(prefixed)
-    return found
+    return by_count

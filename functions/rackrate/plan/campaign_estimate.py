@@ -157,12 +157,12 @@ def _steps_left(
     number: int,
 ) -> list[StepEstimate]:
     by_value = {step.value: step for step in steps}
-    made = list(done)
+    values = list(done)
     left: list[StepEstimate] = []
-    while len(made) < number:
-        value = campaign.value_after(made)
+    while len(values) < number:
+        value = campaign.value_after(values)
         left.append(by_value[value])
-        made.append(value)
+        values.append(value)
     return left
 
 

@@ -101,11 +101,11 @@ def strategies_of(described: Mapping[str, Any]) -> list[str]:
     Args:
         described: the instance type, as DescribeInstanceTypes returns it.
     """
-    found = list(described.get("PlacementGroupInfo", {}).get("SupportedStrategies", []))
+    strategies = list(described.get("PlacementGroupInfo", {}).get("SupportedStrategies", []))
     generation = re.search(r"\d+", described["InstanceType"].partition(".")[0])
     if generation is not None and int(generation[0]) >= _PRECISION_TIME_GENERATION:
-        found.append("precision-time")
-    return found
+        strategies.append("precision-time")
+    return strategies
 
 
 def load_nodes_for(count: int, settings: Settings) -> int:
@@ -233,10 +233,10 @@ def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
         )
     together, load = count * room.arms, room.load
     needed, vcpus = (together - room.nodes) * room.addresses, together * room.vcpus
-    told = f"{together} nodes in all arms"
+    nodes = f"{together} nodes in all arms"
     if load is not None:
         loading = load_nodes_for(count, load.settings)
-        told += f" and {counted(loading, 'load node')}"
+        nodes += f" and {counted(loading, 'load node')}"
         needed += (loading - load.nodes) * load.addresses
         vcpus += room.vcpus_beside(loading)
         apart = load.vcpu_quota_code != room.vcpu_quota_code
@@ -251,13 +251,13 @@ def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
     if needed > room.free_addresses:
         each = f"{room.addresses} each ({room.because})"
         yield (
-            f"{told} need {needed} more addresses, {each}, and the subnet {room.subnet} has"
+            f"{nodes} need {needed} more addresses, {each}, and the subnet {room.subnet} has"
             f" {room.free_addresses} free",
             "name fewer, or deploy the stack with a SecondaryCidr or a smaller MaxPods",
         )
     if room.vcpu_quota is not None and vcpus > room.vcpu_quota:
         yield (
-            f"{told} ({room.instance_type}) need {vcpus} vCPUs, and this"
+            f"{nodes} ({room.instance_type}) need {vcpus} vCPUs, and this"
             f" account allows {room.vcpu_quota:g} (the quota {room.vcpu_quota_code} of EC2)",
             "name fewer, or ask for more in the Service Quotas console",
         )

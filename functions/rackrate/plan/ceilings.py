@@ -101,9 +101,9 @@ def instance_network(
     )
     baseline = _bits(first.get("BaselineBandwidthInGbps"))
     peak = _bits(first.get("PeakBandwidthInGbps"))
-    told = _GIGABIT.search(first.get("NetworkPerformance", "")) if len(cards) > 1 else None
-    if told is not None and baseline is not None and peak is not None:
-        peak = min(peak, float(told[1]) * 1e9)
+    advertised = _GIGABIT.search(first.get("NetworkPerformance", "")) if len(cards) > 1 else None
+    if advertised is not None and baseline is not None and peak is not None:
+        peak = min(peak, float(advertised[1]) * 1e9)
         baseline = min(baseline, peak)
     if weighting != "default":
         baseline, peak = _weighted(description, weighting, baseline, peak)
@@ -146,8 +146,8 @@ def bandwidth_weighting(instance: Mapping[str, Any]) -> BandwidthWeighting:
     Args:
         instance: one element of `Instances` in the response of DescribeInstances.
     """
-    found = instance.get("NetworkPerformanceOptions", {}).get("BandwidthWeighting")
-    return found if found in ("vpc-1", "ebs-1") else "default"
+    weighting = instance.get("NetworkPerformanceOptions", {}).get("BandwidthWeighting")
+    return weighting if weighting in ("vpc-1", "ebs-1") else "default"
 
 
 def _bits(gigabits: float | None) -> float | None:
@@ -236,7 +236,7 @@ def ceiling(
         return None
     if names[0] == names[1]:
         names = (f"{names[0]} now", f"{names[1]} before")
-    found = explain(
+    explanation = explain(
         arm, baseline, arm_level, baseline_level, names=names, alike=alike, decided=decided
     )
     return Ceiling(
@@ -246,8 +246,8 @@ def ceiling(
         source=arm.source,
         arm_share=_share(arm_level, arm),
         baseline_share=_share(baseline_level, baseline),
-        explains=found.explains,
-        text=found.text,
+        explains=explanation.explains,
+        text=explanation.text,
     )
 
 
@@ -276,7 +276,7 @@ class _Side:
         return self.share > 1 + NEAR
 
     @property
-    def told(self) -> str:
+    def share_of_limit(self) -> str:
         size = quantity(self.limit.bits_per_second, "bit/s")
         return f"{self.name} came to {percent(self.share)} of its {self.limit.name} limit of {size}"
 
@@ -319,7 +319,7 @@ def explain(
         return Explanation(False, "one of the arms was not measured, so its limit explains nothing")
     arm = _side(f"the {names[0]}", arm_level, arm_limit)
     baseline = _side(f"the {names[1]}", baseline_level, baseline_limit)
-    shares = f"{arm.told} and {baseline.told}"
+    shares = f"{arm.share_of_limit} and {baseline.share_of_limit}"
     if not decided:
         return Explanation(False, shares)
     for side in (arm, baseline):

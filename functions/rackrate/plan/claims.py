@@ -41,10 +41,10 @@ def placement_faults(arms: Sequence[Arm], whereabouts: Mapping[str, str]) -> lis
         if arm.placement == "none":
             faults += _in_a_group(arm, path, where)
             continue
-        found = _not_in_its_group(arm, path, where)
-        faults += found
+        of_nodes = _not_in_its_group(arm, path, where)
+        faults += of_nodes
         group = _group_of_most(arm)
-        if group is None or found or arm.placement != "cluster":
+        if group is None or of_nodes or arm.placement != "cluster":
             continue
         if (other := owners.setdefault(group, arm)) is not arm:
             faults.add(
@@ -79,15 +79,15 @@ def pair_faults(
             problem = f"the zone of {names} of the arm {arm.name!r} is not known"
             faults.add(path, problem, f"label it topology.kubernetes.io/zone: {names}")
             continue
-        made = sum(map(len, Pairing("mesh").edges(arm, 0)))
+        possible = sum(map(len, Pairing("mesh").edges(arm, 0)))
         zones = listed(sorted({node.zone or "" for node in arm.nodes}))
-        told = f"the {len(arm.nodes)} nodes of the arm {arm.name!r}, in {zones}, make"
-        if not made:
+        nodes = f"the {len(arm.nodes)} nodes of the arm {arm.name!r}, in {zones}, make"
+        if not possible:
             several = "one zone twice" if arm.pairs == "within-zone" else "several zones"
             remedy = f"let the {whereabouts[arm.stack_arm]} be in {several}, or write 'any'"
-            faults.add(path, f"{told} no pair {where}", remedy)
-        elif pairing.kind == "random" and pairing.count > made:
-            problem = f"{told} {counted(made, 'pair')} {where}, fewer than {pairing.count}"
+            faults.add(path, f"{nodes} no pair {where}", remedy)
+        elif pairing.kind == "random" and pairing.count > possible:
+            problem = f"{nodes} {counted(possible, 'pair')} {where}, fewer than {pairing.count}"
             faults.add("pairing.random", problem, "ask for fewer, or for 'mesh'")
     return faults
 
@@ -120,8 +120,8 @@ def _in_a_group(arm: Arm, path: str, whereabouts: str) -> list[Fault]:
     inside = [(node, where) for node, where in _placements(arm) if where.group is not None]
     if not inside:
         return []
-    found = f"{_some(inside, arm)} in {_groups(inside)}"
-    problem = f"the arm {arm.name!r} is to be in no placement group, but {found}"
+    actual = f"{_some(inside, arm)} in {_groups(inside)}"
+    problem = f"the arm {arm.name!r} is to be in no placement group, but {actual}"
     remedy = f"take them out of the {whereabouts}, or replace them by instances outside any group"
     return [Fault(path, problem, remedy)]
 
@@ -152,8 +152,8 @@ def _not_in_its_group(arm: Arm, path: str, whereabouts: str) -> list[Fault]:
     return [Fault(path, f"the arm {arm.name!r} {problem}", remedy) for problem in problems]
 
 
-def _groups(found: Sequence[_Placed]) -> str:
-    return listed(dict.fromkeys(_called(where) for _, where in found), most=_MOST_NAMED)
+def _groups(placements: Sequence[_Placed]) -> str:
+    return listed(dict.fromkeys(_called(where) for _, where in placements), most=_MOST_NAMED)
 
 
 def _called(where: InstancePlacement) -> str:
@@ -161,16 +161,16 @@ def _called(where: InstancePlacement) -> str:
     return f"the {strategy}placement group {where.group}"
 
 
-def _some(found: Sequence[_Placed], arm: Arm) -> str:
+def _some(placements: Sequence[_Placed], arm: Arm) -> str:
     """The nodes by name, few of them, such as `2 of its 4 nodes (a and b) are`."""
-    names = listed([node.name for node, _ in found], most=_MOST_NAMED)
-    verb = "is" if len(found) == 1 else "are"
-    return f"{len(found)} of its {counted(len(arm.nodes), 'node')} ({names}) {verb}"
+    names = listed([node.name for node, _ in placements], most=_MOST_NAMED)
+    verb = "is" if len(placements) == 1 else "are"
+    return f"{len(placements)} of its {counted(len(arm.nodes), 'node')} ({names}) {verb}"
 
 
 def architecture_faults(arms: Sequence[Arm], tests: Sequence[TestBase]) -> list[Fault]:
     """The tests whose tool does not work on the architecture of an arm's nodes."""
-    found = {node.architecture: arm.name for arm in arms for node in arm.nodes}
+    arm_of = {node.architecture: arm.name for arm in arms for node in arm.nodes}
     return [
         Fault(
             f"tests[{index}]",
@@ -179,7 +179,7 @@ def architecture_faults(arms: Sequence[Arm], tests: Sequence[TestBase]) -> list[
         )
         for index, test in enumerate(tests)
         for architecture, (why, remedy) in test.no_architecture.items()
-        if (arm := found.get(architecture)) is not None
+        if (arm := arm_of.get(architecture)) is not None
     ]
 
 
@@ -191,11 +191,11 @@ def scale_faults(arms: Sequence[Arm]) -> list[Fault]:
     scales = {node.name: node.network_scale for arm in arms for node in arm.nodes}
     if len(set(scales.values())) < 2:
         return []
-    told = sorted({name for name, scale in scales.items() if scale is not None})
+    scaled = sorted({name for name, scale in scales.items() if scale is not None})
     return [
         Fault(
             "arms",
-            f"not all nodes have the same label rackrate.dev/network-scale: {listed(told)} have"
+            f"not all nodes have the same label rackrate.dev/network-scale: {listed(scaled)} have"
             " one",
             "remove the label; only nodes of an emulated network have it, all the same",
         )

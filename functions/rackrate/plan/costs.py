@@ -144,21 +144,21 @@ def queries(usage: Usage) -> list[Query]:
     ]
 
 
-def estimate(usage: Usage, found: Mapping[Query, Price], *, region: str) -> Cost:
+def estimate(usage: Usage, by_query: Mapping[Query, Price], *, region: str) -> Cost:
     """The cost of a run in US dollars.
 
     Args:
         usage: the run's usage.
-        found: a price for each of `queries(usage)`.
+        by_query: a price for each of `queries(usage)`.
         region: the Region whose prices apply.
     """
-    lines = _lines(usage, found)
+    lines = _lines(usage, by_query)
     total = sum(line.usd or 0.0 for line in lines)
     of_run = sum(line.usd or 0.0 for line in lines if not line.paid_anyway)
     unknown = tuple(line.what for line in lines if line.usd is None)
-    troubles = sorted({price.trouble for price in found.values() if price.trouble})
+    troubles = sorted({price.trouble for price in by_query.values() if price.trouble})
     notes = tuple(f"not all prices are the Price List API's: {why}" for why in troubles)
-    if any(price.usd is None for price in found.values()):
+    if any(price.usd is None for price in by_query.values()):
         notes = (*notes, _GET_THE_PRICE)
     return Cost(
         region=region,
@@ -172,14 +172,14 @@ def estimate(usage: Usage, found: Mapping[Query, Price], *, region: str) -> Cost
     )
 
 
-def _lines(usage: Usage, found: Mapping[Query, Price]) -> list[CostLine]:
+def _lines(usage: Usage, by_query: Mapping[Query, Price]) -> list[CostLine]:
     hours = usage.seconds / 3600
     nodes = [
         _line(
             f"EC2 {name}, {count} nodes" if name else f"EC2, {count} nodes of an unknown type",
             count * hours,
             "node-hour",
-            found[prices.instance_hour(name)] if name else Price(None, "unknown"),
+            by_query[prices.instance_hour(name)] if name else Price(None, "unknown"),
             paid_anyway=True,
         )
         for name, count in sorted(usage.nodes.items(), key=lambda entry: entry[0] or "")
@@ -187,22 +187,24 @@ def _lines(usage: Usage, found: Mapping[Query, Price]) -> list[CostLine]:
     traffic = 2 * usage.cross_zone_bytes / BYTES_PER_GIGABYTE
     return [
         *nodes,
-        _line("EKS cluster", hours, "cluster-hour", found[prices.CLUSTER_HOUR], paid_anyway=True),
+        _line(
+            "EKS cluster", hours, "cluster-hour", by_query[prices.CLUSTER_HOUR], paid_anyway=True
+        ),
         _line(
             "Step Functions",
             usage.state_transitions,
             "state transition",
-            found[prices.STATE_TRANSITION],
+            by_query[prices.STATE_TRANSITION],
         ),
-        _line("Lambda requests", usage.invocations, "request", found[prices.LAMBDA_REQUEST]),
+        _line("Lambda requests", usage.invocations, "request", by_query[prices.LAMBDA_REQUEST]),
         _line(
             "Lambda duration",
             usage.gigabyte_seconds,
             "GB-second",
-            found[prices.LAMBDA_GIGABYTE_SECOND],
+            by_query[prices.LAMBDA_GIGABYTE_SECOND],
         ),
         *(
-            [_line(_BETWEEN_ZONES, traffic, "GB", found[prices.CROSS_ZONE_GIGABYTE])]
+            [_line(_BETWEEN_ZONES, traffic, "GB", by_query[prices.CROSS_ZONE_GIGABYTE])]
             if usage.cross_zone_bytes
             else []
         ),

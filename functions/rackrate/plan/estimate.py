@@ -85,7 +85,7 @@ def estimate(
     most = _usage(items, warm_ups, arms, load_nodes, looks=often)
     first = up_to_batch(items, 1)
     least = _usage(first, warm_ups, arms, load_nodes, looks=min(often, 1))
-    found = prices(costs.queries(most), region=region, pricing=pricing)
+    by_query = prices(costs.queries(most), region=region, pricing=pricing)
     bytes_per_node = _bytes_per_node([*items, *warm_ups], arms)
     outlook = Outlook(
         arms=arms,
@@ -103,13 +103,13 @@ def estimate(
         trials=len(planned_trials(items)),
         bytes_per_node=bytes_per_node,
         state_transitions=most.state_transitions,
-        cost=costs.estimate(most, found, region=region),
+        cost=costs.estimate(most, by_query, region=region),
         guards=tuple(planned_guards(outlook)),
         at_least=AtLeast(
             blocks=at[0],
             seconds=least.seconds,
             trials=len(planned_trials(first)),
-            usd=_known_usd(costs.estimate(least, found, region=region)),
+            usd=_known_usd(costs.estimate(least, by_query, region=region)),
         ),
     )
 

@@ -177,7 +177,7 @@ def burst_credits(outlook: Outlook) -> Guard:
 def arms_cannot_differ(outlook: Outlook) -> Guard:
     """Warn about tests in which arms of different placement have the same limit."""
     baseline = outlook.baseline_arm
-    told = []
+    same = []
     for test in outlook.tests:
         theirs = limit_for(baseline, test)
         for arm in outlook.arms:
@@ -187,15 +187,15 @@ def arms_cannot_differ(outlook: Outlook) -> Guard:
                 continue
             if ours.bits_per_second == theirs.bits_per_second:
                 size = quantity(ours.bits_per_second, "bit/s")
-                told.append(
+                same.append(
                     f"{test.name} has the same limit on {arm.name} as on {outlook.baseline}"
                     f" ({ours.name}, {size})"
                 )
     return _guard(
         "arms_cannot_differ",
-        bool(told),
-        f"{'; '.join(told)}: when both reach it, no difference can show"
-        if told
+        bool(same),
+        f"{'; '.join(same)}: when both reach it, no difference can show"
+        if same
         else "no test has the same documented limit on arms of different placement",
         "use a larger instance type, or read these results as a check of the instance's limit",
     )
@@ -223,13 +223,13 @@ def few_pairs(outlook: Outlook) -> Guard:
             continue
         for pair in item.pairs:
             pairs[pair.arm].add(frozenset((pair.client, pair.server)))
-    few = {name: len(found) for name, found in pairs.items() if len(found) < LEAST_PAIRS}
-    told = listed(f"{name} has {counted(number, 'pair')} of nodes" for name, number in few.items())
-    least = min((len(found) for found in pairs.values()), default=0)
+    few = {name: len(of_arm) for name, of_arm in pairs.items() if len(of_arm) < LEAST_PAIRS}
+    counts = listed(f"{name} has {counted(n, 'pair')} of nodes" for name, n in few.items())
+    least = min((len(of_arm) for of_arm in pairs.values()), default=0)
     return _guard(
         "few_pairs",
         bool(few),
-        f"{told}: with fewer than {LEAST_PAIRS} a verdict is about these nodes only"
+        f"{counts}: with fewer than {LEAST_PAIRS} a verdict is about these nodes only"
         if few
         else f"every arm has {counted(least, 'pair')} of nodes or more, so a verdict also shows an"
         " interval for this stack's placement; the fewer the pairs, the wider it is",
@@ -252,14 +252,14 @@ def confound(outlook: Outlook, about: Confound) -> Guard:
         return _guard(about.guard, False, intended, "")
     if not distinct:
         return _guard(about.guard, False, f"the nodes do not tell their {about.called}", "")
-    told = "; ".join(f"{arm}: {', '.join(of_arm) or 'unknown'}" for arm, of_arm in values.items())
+    by_arm = "; ".join(f"{arm}: {', '.join(of_arm) or 'unknown'}" for arm, of_arm in values.items())
     trips = len(distinct) > 1
-    found = (
-        f"nodes differ in their {about.called} ({told}), which may make a difference by itself"
+    summary = (
+        f"nodes differ in their {about.called} ({by_arm}), which may make a difference by itself"
         if trips
         else f"all {'other ' if intended else ''}nodes have the {about.called} {distinct.pop()}"
     )
-    return _guard(about.guard, trips, "; ".join(filter(None, (found, intended))), about.remedy)
+    return _guard(about.guard, trips, "; ".join(filter(None, (summary, intended))), about.remedy)
 
 
 def unknown_types(outlook: Outlook) -> Guard:
@@ -339,15 +339,15 @@ def topology(outlook: Outlook) -> Guard:
     nodes = _nodes_there(outlook)
     without = [node for node in nodes if node.network_layers == ()]
     unknown = [node for node in nodes if node.network_layers is None]
-    told = []
+    states = []
     if len(without) + len(unknown) < len(nodes):
-        told.append(f"known for {len(nodes) - len(without) - len(unknown)} of {len(nodes)} nodes")
+        states.append(f"known for {len(nodes) - len(without) - len(unknown)} of {len(nodes)} nodes")
     if without:
         types = sorted({node.instance_type or "instances of an unknown type" for node in without})
-        told.append(f"EC2 reports no topology for {listed(types)}")
+        states.append(f"EC2 reports no topology for {listed(types)}")
     if unknown:
-        told.append(f"EC2 did not answer for {counted(len(unknown), 'node')}")
-    return _guard("topology", False, "; ".join(told) or "no node is there yet", "")
+        states.append(f"EC2 did not answer for {counted(len(unknown), 'node')}")
+    return _guard("topology", False, "; ".join(states) or "no node is there yet", "")
 
 
 def _nodes_there(outlook: Outlook) -> list[Node]:

@@ -95,8 +95,8 @@ def trials_of_block(pairing: Pairing, direction: Direction, nodes: int) -> int:
 def _allowed(arm: Arm, groups: Iterable[Sequence[Edge]]) -> list[list[Edge]]:
     """The groups of edges with those that the arm's choice of zones allows."""
     zones = {node.name: node.zone for node in arm.nodes}
-    kept = ([edge for edge in edges if _fits(arm.pairs, edge, zones)] for edges in groups)
-    return [edges for edges in kept if edges]
+    allowed = ([edge for edge in edges if _fits(arm.pairs, edge, zones)] for edges in groups)
+    return [edges for edges in allowed if edges]
 
 
 def _fits(pairs: PairZones, edge: Edge, zones: Mapping[str, str | None]) -> bool:

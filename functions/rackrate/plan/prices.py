@@ -190,7 +190,7 @@ def prices(queries: Iterable[Query], *, region: str, pricing: Any | None) -> dic
     Returns:
         A price for every query; the amount is None where neither the API nor the table has one.
     """
-    found: dict[Query, Price] = {}
+    by_query: dict[Query, Price] = {}
     trouble = None if pricing is not None else "the API was not asked"
     for query in queries:
         price = _known.get((query, region))
@@ -202,8 +202,8 @@ def prices(queries: Iterable[Query], *, region: str, pricing: Any | None) -> dic
                 _known[query, region] = price
             elif lasting:
                 trouble = price.trouble
-        found[query] = price
-    return found
+        by_query[query] = price
+    return by_query
 
 
 def _ask(pricing: Any, query: Query, region: str) -> tuple[Price, bool]:
@@ -224,8 +224,8 @@ def _ask(pricing: Any, query: Query, region: str) -> tuple[Price, bool]:
 
 
 def _products(pricing: Any, query: Query, region: str) -> list[Mapping[str, Any]]:
-    wanted = (*query.attributes, (query.region_attribute, region))
-    filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted]
+    attributes = (*query.attributes, (query.region_attribute, region))
+    filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in attributes]
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=query.service, Filters=filters, FormatVersion="aws_v1"
     )

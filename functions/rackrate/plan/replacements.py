@@ -69,11 +69,11 @@ def choose(
     there = nodes_at(before)
     planned = {name for arm in arms for name in arm.node_names}
     taken = {there[name].name if name in there else name for name in planned}
-    made: list[Replacement] = []
+    replacements: list[Replacement] = []
     for arm in {arm.stack_arm: arm for arm in arms}.values():
         free = sorted(candidates.get(arm.stack_arm, ()), key=lambda node: node.name)
         for first in arm.nodes:
-            if first.name not in lost or len(before) + len(made) >= MOST_REPLACEMENTS:
+            if first.name not in lost or len(before) + len(replacements) >= MOST_REPLACEMENTS:
                 continue
             new = next(
                 (each for each in free if each.name not in taken and _fits(each, first, arm, arms)),
@@ -82,7 +82,7 @@ def choose(
             if new is None:
                 continue
             taken.add(new.name)
-            made.append(
+            replacements.append(
                 Replacement(
                     place=first.name,
                     arm=arm.stack_arm,
@@ -93,7 +93,7 @@ def choose(
                     at=at,
                 )
             )
-    return made
+    return replacements
 
 
 def _fits(new: Node, first: Node, arm: Arm, arms: Sequence[Arm]) -> bool:

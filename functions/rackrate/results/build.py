@@ -30,7 +30,7 @@ from rackrate_contract.results import (
     Versions,
 )
 from rackrate_contract.trials import Failure, LossOfTrials, TrialCounts, WarmUp, WarmUpTrial
-from rackrate_text.failures import error_in, told, was_stopped
+from rackrate_text.failures import error_in, explain, was_stopped
 from rackrate_text.words import capitalized
 
 
@@ -66,7 +66,7 @@ class RunFailure:
 
         Lambda's document has `errorMessage`, that of a child execution its own `Error` and `Cause`.
         """
-        reason, error = told(self.error, self.cause).text, self.error or error_in(self.cause)
+        reason, error = explain(self.error, self.cause).text, self.error or error_in(self.cause)
         inner = error_in(self.cause)
         return ": ".join(part for part in (inner or error, reason) if part)
 
@@ -82,7 +82,7 @@ class RunFailure:
             measured: how much it measured, such as `4 of 24 trials were measured`; may be empty.
             log_group: the log group of the stack's functions.
         """
-        failure = told(self.error, self.cause)
+        failure = explain(self.error, self.cause)
         if self.error in REFUSALS:
             return failure.reason
         if self.error in NAMES:

@@ -191,7 +191,7 @@ def _differences(runs: Sequence[Results]) -> list[Difference]:
     if len(runs) < 2:
         return []
     *before, newest = map(_evidence, runs)
-    return differences(newest, before).found
+    return differences(newest, before).changes
 
 
 def _unlike_draws(runs: Sequence[Results]) -> list[str]:

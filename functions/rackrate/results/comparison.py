@@ -197,7 +197,7 @@ def build_comparison(
     warnings = [
         *notes,
         *(f"Not compared: {note}." for note in _unshared(ours, theirs)),
-        *(f"{capitalized(not_recorded(fact, len(theirs)))}." for fact in differed.untold),
+        *(f"{capitalized(not_recorded(fact, len(theirs)))}." for fact in differed.unrecorded),
     ]
     run = ComparedRun.from_fields(
         times,
@@ -214,7 +214,7 @@ def build_comparison(
         other=others,
         with_runs=run_ids,
         baseline=baseline,
-        differences=tuple(differed.found),
+        differences=tuple(differed.changes),
     )
     verdicts = cross_verdicts(after, before, lambda arm: Baseline(relabelled(arm, others)))
     return _compared_runs(run, compared, parts, verdicts, warnings)

@@ -194,7 +194,7 @@ def _fitting(text: str, room: int) -> str:
 
     if size(text) <= room:
         return text
-    kept = text[: max(room - len(_CUT), 0)]
-    while kept and size(kept + _CUT) > room:
-        kept = kept[: -max((size(kept + _CUT) - room) // 6, 1)]
-    return kept + _CUT
+    cut = text[: max(room - len(_CUT), 0)]
+    while cut and size(cut + _CUT) > room:
+        cut = cut[: -max((size(cut + _CUT) - room) // 6, 1)]
+    return cut + _CUT

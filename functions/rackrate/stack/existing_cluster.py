@@ -152,19 +152,19 @@ def _private_endpoint_faults(
             "leave it empty, or turn on the cluster's private endpoint",
         )
     for id_ in request.existing_subnet_ids:
-        where, found = f"ExistingSubnetIds {id_}", subnets.get(id_)
-        if found is None:
+        where, subnet = f"ExistingSubnetIds {id_}", subnets.get(id_)
+        if subnet is None:
             yield Fault(where, "this Region has no such subnet", "check the id and the Region")
-        elif found["VpcId"] != network["vpcId"]:
+        elif subnet["VpcId"] != network["vpcId"]:
             yield Fault(
                 where,
-                f"it is in {found['VpcId']} and the cluster in {network['vpcId']}",
+                f"it is in {subnet['VpcId']} and the cluster in {network['vpcId']}",
                 "name subnets of the cluster's VPC",
             )
-        elif found["AvailableIpAddressCount"] < FUNCTION_ADDRESSES:
+        elif subnet["AvailableIpAddressCount"] < FUNCTION_ADDRESSES:
             yield Fault(
                 where,
-                f"{found['AvailableIpAddressCount']} of its addresses are free and the functions'"
+                f"{subnet['AvailableIpAddressCount']} of its addresses are free and the functions'"
                 f" network interfaces may need {FUNCTION_ADDRESSES}",
                 "name a subnet with more",
             )

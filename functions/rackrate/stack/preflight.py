@@ -186,9 +186,9 @@ def _choose_zones(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones
     usable = {zone["ZoneName"]: zone for zone in facts.zones if _is_usable(zone)}
     names = sorted(usable)
     reserved = [
-        found["AvailabilityZone"]
+        reservation["AvailabilityZone"]
         for id_ in request.reservations.values()
-        if (found := facts.reservations.get(id_))
+        if (reservation := facts.reservations.get(id_))
     ]
     faults = _named_zone_faults(request, facts)
     first = request.zone or earlier.first or next(iter(reserved), "")
@@ -438,46 +438,48 @@ def _existing_group_faults(request: Request, facts: Facts) -> Iterator[Fault]:
 
 
 def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterator[Fault]:
-    given = request.reservations
+    requested = request.reservations
     if request.treatment_reservation and request.strategy in ("spread", "partition"):
         yield Fault(
             f"TreatmentCapacityReservationId {request.treatment_reservation}",
             f"capacity cannot be reserved in a {request.strategy} placement group",
             "leave it empty, or choose another TreatmentStrategy",
         )
-        given = {name: id_ for name, id_ in given.items() if not name.startswith("Treatment")}
-    for parameter, id_ in given.items():
+        requested = {
+            name: id_ for name, id_ in requested.items() if not name.startswith("Treatment")
+        }
+    for parameter, id_ in requested.items():
         where = f"{parameter} {id_}"
-        found = facts.reservations.get(id_)
-        if found is None:
+        reservation = facts.reservations.get(id_)
+        if reservation is None:
             yield Fault(where, "there is no such capacity reservation", "check the id and Region")
             continue
-        if found["State"] != "active":
-            yield Fault(where, f"the reservation is {found['State']}", "name an active one")
+        if reservation["State"] != "active":
+            yield Fault(where, f"the reservation is {reservation['State']}", "name an active one")
             continue
-        if found["InstanceType"] != request.instance_type:
+        if reservation["InstanceType"] != request.instance_type:
             yield Fault(
                 where,
-                f"it reserves {found['InstanceType']}, not {request.instance_type}",
-                f"set InstanceType to {found['InstanceType']}, or name another reservation",
+                f"it reserves {reservation['InstanceType']}, not {request.instance_type}",
+                f"set InstanceType to {reservation['InstanceType']}, or name another reservation",
             )
-        if found.get("InstancePlatform", "Linux/UNIX") != "Linux/UNIX":
+        if reservation.get("InstancePlatform", "Linux/UNIX") != "Linux/UNIX":
             yield Fault(
                 where,
-                f"it reserves {found['InstancePlatform']}",
+                f"it reserves {reservation['InstancePlatform']}",
                 "name a reservation of the platform Linux/UNIX",
             )
-        if zones.first and found["AvailabilityZone"] != zones.first:
+        if zones.first and reservation["AvailabilityZone"] != zones.first:
             yield Fault(
                 where,
-                f"it is in {found['AvailabilityZone']} and the nodes are in {zones.first}",
+                f"it is in {reservation['AvailabilityZone']} and the nodes are in {zones.first}",
                 "name a reservation of that zone, or choose its zone when the stack is created;"
                 " both arms share one",
             )
-        if fault := _reserved_group_fault(request, parameter, found, facts.group):
+        if fault := _reserved_group_fault(request, parameter, reservation, facts.group):
             yield fault
-        needed = request.node_count * list(given.values()).count(id_)
-        free = found["TotalInstanceCount" if id_ in facts.held else "AvailableInstanceCount"]
+        needed = request.node_count * list(requested.values()).count(id_)
+        free = reservation["TotalInstanceCount" if id_ in facts.held else "AvailableInstanceCount"]
         if free < needed:
             yield Fault(
                 where,
@@ -487,7 +489,7 @@ def _reservation_faults(request: Request, facts: Facts, zones: Zones) -> Iterato
 
 
 def _reserved_group_fault(
-    request: Request, parameter: str, found: Json, group: Json | None
+    request: Request, parameter: str, reservation: Json, group: Json | None
 ) -> Fault | None:
     """The fault of a reservation that does not fit the placement group, or None.
 
@@ -496,7 +498,7 @@ def _reserved_group_fault(
     cluster placement groups".
     """
     where = f"{parameter} {request.reservations[parameter]}"
-    arn = found.get("PlacementGroupArn", "")
+    arn = reservation.get("PlacementGroupArn", "")
     actual = arn.rpartition("/")[2]
     takes_its_own = request.strategy in ("cluster", "precision-time")
     if parameter == "TreatmentCapacityReservationId" and takes_its_own:

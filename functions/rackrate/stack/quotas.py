@@ -49,25 +49,25 @@ class Quotas:
     nat_gateway_quota: float | None = None
 
 
-def vcpu_faults(found: Vcpus, where: str, *, has_smaller: bool) -> Iterator[Fault]:
+def vcpu_faults(use: Vcpus, where: str, *, has_smaller: bool) -> Iterator[Fault]:
     """The fault of nodes whose vCPUs do not fit, with the arithmetic.
 
     Args:
-        found: what counts against a quota.
+        use: what counts against a quota.
         where: the parameter with the number of the nodes, and its value.
         has_smaller: whether that parameter can be smaller.
     """
-    if found.suffices:
+    if use.suffices:
         return
-    code, parameter = found.code, where.partition(" ")[0]
+    code, parameter = use.code, where.partition(" ")[0]
     type_ = "LoadInstanceType" if parameter == "LoadNodeCount" else "InstanceType"
-    has = f", and the stack has {found.of_nodes} of them" if found.of_nodes else ""
+    has = f", and the stack has {use.of_nodes} of them" if use.of_nodes else ""
     yield Fault(
         where,
-        f"{found.nodes} = {found.needed}{has}; {found.in_use} of {found.quota:g} vCPUs of the quota"
+        f"{use.nodes} = {use.needed}{has}; {use.in_use} of {use.quota:g} vCPUs of the quota"
         f' {code} ("{vcpu_quota_name(code)}") are in use',
-        f"ask Service Quotas for {found.needed_quota} or more"
-        f" ({request_command('ec2', code, found.needed_quota)}), or choose"
+        f"ask Service Quotas for {use.needed_quota} or more"
+        f" ({request_command('ec2', code, use.needed_quota)}), or choose"
         f" {'a' if type_.startswith('L') else 'an'} {type_} with fewer vCPUs"
         f"{f' or a smaller {parameter}' if has_smaller else ''}",
     )

@@ -99,7 +99,7 @@ class Request:
             KeyError: the stack's name is missing.
         """
         subnets = properties.get("ExistingSubnetIds", "")
-        given = subnets.split(",") if isinstance(subnets, str) else subnets
+        ids = subnets.split(",") if isinstance(subnets, str) else subnets
         values: dict[str, Any] = {
             field: properties[name] for field, name in _TEXTS.items() if name in properties
         }
@@ -108,7 +108,7 @@ class Request:
         }
         return cls(
             stack_name=properties["StackName"],
-            existing_subnet_ids=tuple(name.strip() for name in given if name.strip()),
+            existing_subnet_ids=tuple(name.strip() for name in ids if name.strip()),
             prefix_delegation=properties.get("PrefixDelegation") == "true",
             host_network=properties.get("HostNetwork") == "true",
             is_observed=properties.get("Observability") != "false",

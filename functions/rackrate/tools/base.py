@@ -107,7 +107,7 @@ def require_values(
     most: int,
     info: ValidationInfo,
     *,
-    kept: float | None = None,
+    used: float | None = None,
     fewer: str = "lower it or seconds",
     more: str = "raise it or seconds",
 ) -> None:
@@ -119,21 +119,21 @@ def require_values(
         most: how many a container's log may hold.
         info: the validation of the last of the fields that decide it, with `seconds` and
             `percentiles` before it.
-        kept: how many of them count, if not all.
+        used: how many of them count, if not all.
         fewer: the remedy for too many.
         more: the remedy for too few.
     """
-    made = f"{what} with seconds {info.data['seconds']}"
+    trial = f"{what} with seconds {info.data['seconds']}"
     if values > most:
         raise refusal(
-            f"makes {values:.0f} {made}, more than the {most} that a container's log may hold",
+            f"makes {values:.0f} {trial}, more than the {most} that a container's log may hold",
             fewer,
         )
     percentiles = info.data["percentiles"]
-    kept = values if kept is None else kept
-    if kept < (least := least_values(percentiles, info.context)):
+    used = values if used is None else used
+    if used < (least := least_values(percentiles, info.context)):
         raise refusal(
-            f"leaves {kept:.0f} {made}, too few for {', '.join(percentiles) or 'a median'}, which"
+            f"leaves {used:.0f} {trial}, too few for {', '.join(percentiles) or 'a median'}, which"
             f" takes {least}",
             more,
         )

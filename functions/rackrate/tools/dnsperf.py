@@ -300,8 +300,8 @@ def _times(lines: str, test: Test) -> list[float | None]:
     """Each query's time in seconds; None for one that was lost."""
     times: list[float | None] = []
     for line in lines.split("\n"):
-        if answer := _ANSWER.match(line):
-            name, seconds = answer[2], float(answer[3])
+        if match := _ANSWER.match(line):
+            name, seconds = match[2], float(match[3])
         elif lost := _LOST.match(line):
             name, seconds = lost[1], None
         elif line.startswith(">"):

@@ -171,7 +171,7 @@ def parse(text: str, test: Test) -> Measurement:
         raise ParseError(f"iperf: {len(streams)} streams where the test asks for {test.streams}")
     if total is None or None in totals:
         raise ParseError(complaint("iperf", _COMPLAINT, text) or without_summary("iperf", text))
-    for each in (total, *(found for found in totals if found is not None)):
+    for each in (total, *(report for report in totals if report is not None)):
         test.require_time("iperf", each.end)
     if total.bits_per_second <= 0:
         raise ParseError("iperf: nothing was sent")
@@ -190,15 +190,15 @@ def parse(text: str, test: Test) -> Measurement:
 
 def _report(line: re.Match[str]) -> _Report:
     enhanced = _ENHANCED.match(line["enhanced"])
-    found = enhanced.groupdict() if enhanced is not None else {}
+    fields = enhanced.groupdict() if enhanced is not None else {}
     return _Report(
         float(line["start"]),
         float(line["end"]),
         int(line["bytes"]),
         float(line["rate"]),
-        int(found["retransmits"]) if found.get("retransmits") else None,
-        int(found["window"]) * 1024 if found.get("window") else None,
-        round(int(found["rtt"]) * 1e-6, 9) if found.get("rtt") else None,
+        int(fields["retransmits"]) if fields.get("retransmits") else None,
+        int(fields["window"]) * 1024 if fields.get("window") else None,
+        round(int(fields["rtt"]) * 1e-6, 9) if fields.get("rtt") else None,
     )
 
 

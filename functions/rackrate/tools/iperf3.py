@@ -393,7 +393,7 @@ def _load(text: str) -> dict[str, Any]:
 
 def _check_settings(report: Mapping[str, Any], test: Test) -> None:
     """Check the test's settings in the report, as far as the version reports them."""
-    asked = {
+    expected = {
         "protocol": test.protocol.upper(),
         "num_streams": test.streams,
         "duration": test.seconds,
@@ -404,7 +404,7 @@ def _check_settings(report: Mapping[str, Any], test: Test) -> None:
     settings = _get(report, "start", "test_start")
     if not isinstance(settings, dict):
         raise ParseError("iperf3's report lacks start.test_start")
-    for name, value in asked.items():
+    for name, value in expected.items():
         if name in settings and settings[name] != value:
             raise ParseError(
                 f"iperf3's report is another test's: its {name} is {_plain(repr(settings[name]))}"

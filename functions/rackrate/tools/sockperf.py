@@ -162,7 +162,7 @@ class Test(TimedTest, LatencyTest):
             f"responses with reply_every {reply_every}",
             MAX_RESPONSES,
             info,
-            kept=value * (seconds - _LEFT_OUT_SECONDS) / reply_every,
+            used=value * (seconds - _LEFT_OUT_SECONDS) / reply_every,
             fewer="lower it or seconds, or raise reply_every under load",
             more="raise it or seconds, or lower reply_every",
         )

@@ -175,15 +175,15 @@ def against_earlier_runs(
         name: what they are called: a baseline's name, one run's id, or such as `4 runs`.
     """
     runs = list(before.values())
-    found = differences(after, runs)
+    differed = differences(after, runs)
     notes = [
         note for run_id, run in before.items() for note in unshared(after, run, f"the run {run_id}")
     ]
-    notes += [not_recorded(what, len(runs)) for what in found.untold]
+    notes += [not_recorded(what, len(runs)) for what in differed.unrecorded]
     baseline = Baseline(name, tuple(before))
     return EarlierRuns(
         cross_verdicts(after, runs, lambda _: baseline),
-        found.found,
+        differed.changes,
         [f"compare_with: {note}" for note in notes],
     )
 
@@ -214,7 +214,7 @@ def cross_verdicts(
     """
     from rackrate.verdict.estimator import RunsQuestion, answer_runs
 
-    chosen = [
+    compared = [
         (test, metric, arm)
         for test in shared_tests(after, before)
         for metric in test.metrics
@@ -228,9 +228,9 @@ def cross_verdicts(
             metric.resolution_at,
             _unfit(test, metric, *(Side(run, arm) for run in (after, *before))),
         )
-        for test, metric, arm in chosen
+        for test, metric, arm in compared
     ]
-    found = answer_runs(questions, threshold=after.planned_run.plan.threshold)
+    findings = answer_runs(questions, threshold=after.planned_run.plan.threshold)
     return [
         _verdict(
             finding,
@@ -242,7 +242,7 @@ def cross_verdicts(
             marks={},
             steadiness=None,
         )
-        for (test, metric, arm), finding in zip(chosen, found, strict=True)
+        for (test, metric, arm), finding in zip(compared, findings, strict=True)
     ]
 
 
@@ -264,7 +264,7 @@ class Side:
 
 
 def _verdict(
-    found: Finding,
+    finding: Finding,
     side: Side,
     reference: Side,
     test: TestBase,
@@ -278,7 +278,7 @@ def _verdict(
     """The verdict on one metric.
 
     Args:
-        found: what the estimator found.
+        finding: what the estimator found.
         side: the arm.
         reference: the arm that it was compared with, in this run or in the first of several.
         test: the test.
@@ -293,31 +293,31 @@ def _verdict(
     names = (side.arm, reference.arm)
     span = _span_seconds(side.evidence, names)
     return Verdict.from_fields(
-        found,
+        finding,
         test=test.name,
         metric=metric.name,
         unit=metric.unit,
         better=metric.better,
         arm=side.arm,
         baseline=called,
-        pairs=Pairs(arm=found.arm_pairs, baseline=found.baseline_pairs),
+        pairs=Pairs(arm=finding.arm_pairs, baseline=finding.baseline_pairs),
         partitions=partitions,
         span_seconds=span,
-        claim=_claim(found, names, span) + _kinds(side, reference, test, partitions),
+        claim=_claim(finding, names, span) + _kinds(side, reference, test, partitions),
         threshold=threshold,
         ceiling=ceiling(
             limit_for(side.its_arm, test),
             limit_for(reference.its_arm, test),
-            arm_level=found.arm_mean or found.arm_median,
-            baseline_level=found.baseline_mean or found.baseline_median,
+            arm_level=finding.arm_mean or finding.arm_median,
+            baseline_level=finding.baseline_mean or finding.baseline_median,
             names=names,
             alike=threshold,
-            decided=found.verdict != "inconclusive",
+            decided=finding.verdict != "inconclusive",
         )
         if metric.unit == "bit/s"
         else None,
         marks=marks,
-        drift=_drift(found, metric, names, family),
+        drift=_drift(finding, metric, names, family),
         steadiness=steadiness,
     )
 
@@ -339,27 +339,27 @@ def _unfit(test: TestBase, metric: Metric, *sides: Side) -> str | None:
 
 def _kinds(side: Side, reference: Side, test: TestBase, partitions: PartitionPairs | None) -> str:
     """What kinds of pairs the sides have, as further parts of a claim."""
-    told = {side.arm: partitions_in_words(partitions)}
+    parts_of = {side.arm: partitions_in_words(partitions)}
     zones = {
         each.arm: zones_in_words(each.its_arm, each.trials(test)) for each in (side, reference)
     }
     return "".join(
-        f"; {arm}: {words}" for kinds in (told, zones) for arm, words in kinds.items() if words
+        f"; {arm}: {words}" for kinds in (parts_of, zones) for arm, words in kinds.items() if words
     )
 
 
-def _drift(found: Finding, metric: Metric, arms: tuple[str, str], family: int) -> str | None:
+def _drift(finding: Finding, metric: Metric, arms: tuple[str, str], family: int) -> str | None:
     """A sentence on a trend, a step or a dip of one arm alone."""
     from rackrate.verdict.drift import drift_of_one_arm
 
-    if found.series is None or found.arm_median is None:
+    if finding.series is None or finding.arm_median is None:
         return None
     arm, baseline = arms
     drift = drift_of_one_arm(
-        found.series,
+        finding.series,
         arm=arm,
         baseline=baseline,
-        resolution=metric.resolution_at(found.arm_median) / found.arm_median,
+        resolution=metric.resolution_at(finding.arm_median) / finding.arm_median,
         family=family,
     )
     return None if drift is None else drift.text
@@ -377,25 +377,25 @@ def _span_seconds(evidence: Evidence, arms: tuple[str, str]) -> float | None:
     return max(end for _, end in times) - min(start for start, _ in times)
 
 
-def _claim(found: Finding, arms: tuple[str, str], span: float | None) -> str:
+def _claim(finding: Finding, arms: tuple[str, str], span: float | None) -> str:
     """What the verdict applies to, and how many blocks and pairs it rests on."""
-    pairs = (found.arm_pairs, found.baseline_pairs)
+    pairs = (finding.arm_pairs, finding.baseline_pairs)
     nodes = (
         f"{counted(pairs[0], 'pair')} of nodes in each arm"
         if pairs[0] == pairs[1]
         else f"{counted(pairs[0], 'pair')} of nodes of {arms[0]} and {pairs[1]} of {arms[1]}"
     )
-    resting = f"it rests on {nodes} and {counted(found.blocks, 'block')}"
+    resting = f"it rests on {nodes} and {counted(finding.blocks, 'block')}"
     if span is not None:
         resting += f" in {duration(span)}"
-    if found.left_out:
-        values = counted(found.left_out, "value")
+    if finding.left_out:
+        values = counted(finding.left_out, "value")
         resting += (
-            f"; {values} without a logarithm {'is' if found.left_out == 1 else 'are'} left out"
+            f"; {values} without a logarithm {'is' if finding.left_out == 1 else 'are'} left out"
         )
-    if found.scope == "these nodes":
+    if finding.scope == "these nodes":
         return f"about these nodes in this time, not about others placed alike: {resting}"
-    return f"about {found.scope}: {resting}"
+    return f"about {finding.scope}: {resting}"
 
 
 def _marked(marks: Iterable[Mark], test: str, arms: tuple[str, str]) -> dict[str, int]:
@@ -412,8 +412,8 @@ def summary(evidence: Evidence, test: TestBase, metric: Metric, arm: str) -> Sum
     values = evidence.values(test, metric, arm)
     scatter = spread(values)
     sections = _raw_values(evidence, trials, metric.samples)
-    losses = [told for trial in trials if (told := trial.detail("loss_ratio")) is not None]
-    resent = [told for trial in trials if (told := trial.detail("retransmits")) is not None]
+    losses = [count for trial in trials if (count := trial.detail("loss_ratio")) is not None]
+    resent = [count for trial in trials if (count := trial.detail("retransmits")) is not None]
     return Summary(
         test=test.name,
         metric=metric.name,
@@ -445,5 +445,5 @@ def _raw_values(
         values[trial.block] += raw.samples.get(kind, ())
         if kind in raw.histograms:
             histograms[trial.block].append(raw.histograms[kind])
-    found: list[list[float] | Histogram] = [merged(each) for each in histograms.values()]
-    return found or [each for each in values.values() if each]
+    by_block: list[list[float] | Histogram] = [merged(each) for each in histograms.values()]
+    return by_block or [each for each in values.values() if each]

@@ -114,25 +114,27 @@ def answers_of(
         most: the most draws of the campaign; of a pool, its number of draws.
         since_before: whether to test the newest draw against those before it.
     """
-    by_draw = [(run_id, {_key(verdict): verdict for verdict in told}) for run_id, told in draws]
+    by_draw = [
+        (run_id, {_key(verdict): verdict for verdict in verdicts}) for run_id, verdicts in draws
+    ]
     # One verdict of each comparison gives what all of them share, such as the unit.
-    shared = {key: verdict for _, told in by_draw for key, verdict in told.items()}
-    found = {
+    shared = {key: verdict for _, verdicts in by_draw for key, verdict in verdicts.items()}
+    with_ratio = {
         key: [
-            (run_id, told[key])
-            for run_id, told in by_draw
-            if key in told and told[key].ratio is not None
+            (run_id, verdicts[key])
+            for run_id, verdicts in by_draw
+            if key in verdicts and verdicts[key].ratio is not None
         ]
         for key in shared
     }
     questions = [
-        DrawsQuestion([_draw(verdict) for _, verdict in found[key]], shared[key].better)
+        DrawsQuestion([_draw(verdict) for _, verdict in with_ratio[key]], shared[key].better)
         for key in shared
     ]
     findings = answer_draws(questions, threshold=threshold, least=least, most=most)
     changes = has_changed(questions) if since_before else [None] * len(questions)
     return tuple(
-        _answer(shared[key], found[key], finding, threshold, len(draws), changed)
+        _answer(shared[key], with_ratio[key], finding, threshold, len(draws), changed)
         for key, finding, changed in zip(shared, findings, changes, strict=True)
     )
 
@@ -156,7 +158,7 @@ def why_one_draw(runs: Sequence[RunOnNodes]) -> str:
     groups = _together(runs)
     hours = f" within {_SAME_HOURS // timedelta(hours=1)} h"
     alike = "of one stack" + ("" if _are_many({run.stack for run in runs}) else hours)
-    said = []
+    reasons = []
     for group in groups:
         if len(group) > 1:
             pairs = list(combinations(group, 2))
@@ -164,9 +166,9 @@ def why_one_draw(runs: Sequence[RunOnNodes]) -> str:
             why = [alike] if not shared else ["on the same nodes"]
             if 0 < shared < len(pairs):
                 why.append(alike)
-            said.append(f"{listed(run.run_id for run in group)} are {listed(why, 'or')}")
+            reasons.append(f"{listed(run.run_id for run in group)} are {listed(why, 'or')}")
     count = f"{counted(len(runs), 'run')} count as {counted(len(groups), 'draw')}"
-    return f"{count}: {'; '.join(said) or 'no two are on the same nodes'}."
+    return f"{count}: {'; '.join(reasons) or 'no two are on the same nodes'}."
 
 
 def _together(runs: Sequence[RunOnNodes]) -> list[list[RunOnNodes]]:
@@ -285,17 +287,17 @@ def conclusion(
     """
     if not answers:
         return "Nothing can be said: no draw compared an arm with the baseline."
-    said = []
+    sentences = []
     if pooled_differences is not None:
-        said += [what_differed(pooled_differences, (), "between these runs"), pooling]
-    said += headlines(answers)
-    said.append(following(answers))
-    said += still_open(
+        sentences += [what_differed(pooled_differences, (), "between these runs"), pooling]
+    sentences += headlines(answers)
+    sentences.append(following(answers))
+    sentences += still_open(
         (subject(a), more_needed(a) or a.reason) for a in answers if not a.is_decided
     )
-    said.append(_about(answers))
-    said += [f"{subject(answer)}: {drift}." for answer in answers for drift in drifts(answer)]
-    return " ".join(part for part in said if part)
+    sentences.append(_about(answers))
+    sentences += [f"{subject(answer)}: {drift}." for answer in answers for drift in drifts(answer)]
+    return " ".join(part for part in sentences if part)
 
 
 def drifts(answer: Answer) -> Iterator[str]:
@@ -315,15 +317,15 @@ def variability(answer: Answer) -> str:
 
 def following(answers: Sequence[Answer]) -> str:
     """What the next deployment will get; empty without an answer about the placement group."""
-    told = [
+    texts = [
         f"{changes(answer.prediction95)} in {subject(answer)}"
         for answer in answers
         if answer.prediction95 is not None and answer.scope == "the placement group"
     ]
-    if not told:
+    if not texts:
         return ""
-    sure = "with 95 %" if len(told) == 1 else "each by itself with 95 %, all together less surely"
-    return f"Your next deployment will get {listed(told, most=_ANSWERS_NAMED)} ({sure})."
+    sure = "with 95 %" if len(texts) == 1 else "each by itself with 95 %, all together less surely"
+    return f"Your next deployment will get {listed(texts, most=_ANSWERS_NAMED)} ({sure})."
 
 
 def line(answer: Answer) -> str:
@@ -331,18 +333,18 @@ def line(answer: Answer) -> str:
 
     Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline, ...`.
     """
-    said = subject(answer)
+    text = subject(answer)
     if answer.ratio is not None:
-        said += f" {change(answer.ratio)} on average over {counted(len(answer.draws), 'draw')}"
+        text += f" {change(answer.ratio)} on average over {counted(len(answer.draws), 'draw')}"
     if (medians := levels(answer)) is not None:
-        said += f", {medians}"
+        text += f", {medians}"
     if answer.shown_interval is not None:
-        said += f" (95 % CI {changes(answer.shown_interval)})"
-    said += f": {answer.verdict}, {answer.arm} against {answer.baseline}"
+        text += f" (95 % CI {changes(answer.shown_interval)})"
+    text += f": {answer.verdict}, {answer.arm} against {answer.baseline}"
     if answer.prediction95 is not None:
-        said += f"; next deployment {changes(answer.prediction95)}"
+        text += f"; next deployment {changes(answer.prediction95)}"
     because = more_needed(answer) or answer.reason
-    return f"{said}: {because}" if because and not answer.is_decided else said
+    return f"{text}: {because}" if because and not answer.is_decided else text
 
 
 def subject(answer: Answer) -> str:
@@ -384,11 +386,11 @@ def _error(verdict: Verdict) -> float | None:
 
 def _combined(runs: Sequence[RunOnNodes]) -> list[Verdict]:
     """The verdicts of runs on the same nodes, as those of one run."""
-    found: dict[_Key, list[Verdict]] = {}
+    by_comparison: dict[_Key, list[Verdict]] = {}
     for run in runs:
         for verdict in run.verdicts:
-            found.setdefault(_key(verdict), []).append(verdict)
-    return [_mean_verdict(alike) for alike in found.values()]
+            by_comparison.setdefault(_key(verdict), []).append(verdict)
+    return [_mean_verdict(alike) for alike in by_comparison.values()]
 
 
 def _mean_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -420,9 +422,9 @@ def _mean_verdict(verdicts: Sequence[Verdict]) -> Verdict:
 
 def _mean(values: Iterable[float | None]) -> float | None:
     """The geometric mean of values of which none is missing."""
-    found = list(values)
-    known = [value for value in found if value]
-    return geometric_mean(known) if known and len(known) == len(found) else None
+    all_values = list(values)
+    known = [value for value in all_values if value]
+    return geometric_mean(known) if known and len(known) == len(all_values) else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:
@@ -433,9 +435,9 @@ def _median(values: Iterable[float | None]) -> float | None:
 def _answer(
     shared: Verdict,
     draws: Sequence[tuple[str, Verdict]],
-    found: DrawsFinding,
+    finding: DrawsFinding,
     threshold: float,
-    made: int,
+    all_draws: int,
     changed: bool | None,
 ) -> Answer:
     """The answer on one comparison.
@@ -443,15 +445,15 @@ def _answer(
     Args:
         shared: one of its verdicts.
         draws: the runs' ids and verdicts with a ratio.
-        found: what the estimator found.
+        finding: what the estimator found.
         threshold: see `answers_of`.
-        made: how many draws were made.
+        all_draws: how many draws were made.
         changed: whether the newest draw differs from those before.
     """
     scope: AnswerScope = "the placement group" if len(draws) >= LEAST_DRAWS else "these draws"
-    left_out = made - len(draws)
+    left_out = all_draws - len(draws)
     answer = Answer.from_fields(
-        found,
+        finding,
         test=shared.test,
         metric=shared.metric,
         unit=shared.unit,
@@ -508,17 +510,17 @@ def _claim(answer: Answer, *, stacks: int = 0, days: int = 0) -> str:
 
 def headlines(answers: Sequence[Answer]) -> list[str]:
     """A headline for the answers of each baseline."""
-    found: dict[str, list[Answer]] = {}
+    by_baseline: dict[str, list[Answer]] = {}
     for answer in answers:
-        found.setdefault(answer.baseline, []).append(answer)
-    said = []
-    for baseline, alike in found.items():
+        by_baseline.setdefault(answer.baseline, []).append(answer)
+    sentences = []
+    for baseline, alike in by_baseline.items():
         most = max(len(answer.draws) for answer in alike)
         over = f"on average over {counted(most, 'draw')}" if most else "without a draw"
         if time := max(alike, key=lambda answer: len(answer.draws)).time:
             over += f" {time}"
-        said.append(headline(f"{over}, against {baseline}", alike))
-    return said
+        sentences.append(headline(f"{over}, against {baseline}", alike))
+    return sentences
 
 
 def _about(answers: Sequence[Answer]) -> str:

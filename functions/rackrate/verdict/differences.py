@@ -14,9 +14,9 @@ from rackrate_contract.arms import Arm, Node
 from rackrate_contract.verdicts import VARYING, Difference
 
 #: The values of one fact in a run as sorted texts; empty where it is not known.
-Told = tuple[str, ...]
+Texts = tuple[str, ...]
 #: The values of a fact by arm, or under None for the whole run.
-ByArm = Mapping[str | None, Told]
+ByArm = Mapping[str | None, Texts]
 
 #: The facts about nodes by name, in the order of the report. The first are the likeliest to matter.
 NODE_FACTS: Mapping[str, Callable[[Node], object]] = {
@@ -69,12 +69,12 @@ class Differences:
     """The differences between a run and other runs apart from their measurements.
 
     Attributes:
-        found: the differences; first those in what the other runs have in common.
-        untold: the facts that not all of the runs recorded, so that they cannot be compared.
+        changes: the differences; first those in what the other runs have in common.
+        unrecorded: the facts that not all of the runs recorded, so that they cannot be compared.
     """
 
-    found: list[Difference]
-    untold: list[str]
+    changes: list[Difference]
+    unrecorded: list[str]
 
 
 def differences(after: Evidence, before: Sequence[Evidence]) -> Differences:
@@ -85,15 +85,15 @@ def differences(after: Evidence, before: Sequence[Evidence]) -> Differences:
     """
     arms = shared_arms(after, before)
     ours, *theirs = (_facts(run, arms) for run in (after, *before))
-    found: list[Difference] = []
-    untold: list[str] = []
+    changes: list[Difference] = []
+    unrecorded: list[str] = []
     for what in dict.fromkeys(what for facts in (ours, *theirs) for what in facts):
         one, *others = (facts.get(what, {}) for facts in (ours, *theirs))
         if any(one.keys() != other.keys() for other in others):
-            untold.append(what)
-        found += _changes(what, one, others)
-    found += _changed_options(after, before)
-    return Differences(sorted(found, key=lambda each: each.varies), untold)
+            unrecorded.append(what)
+        changes += _changes(what, one, others)
+    changes += _changed_options(after, before)
+    return Differences(sorted(changes, key=lambda each: each.varies), unrecorded)
 
 
 def _changes(what: str, ours: ByArm, theirs: Sequence[ByArm]) -> list[Difference]:
@@ -114,32 +114,32 @@ def _changes(what: str, ours: ByArm, theirs: Sequence[ByArm]) -> list[Difference
 
 def _facts(run: Evidence, arms: Iterable[str]) -> dict[str, ByArm]:
     """The known facts about a run, by name."""
-    facts: dict[str, dict[str | None, Told]] = {}
+    facts: dict[str, dict[str | None, Texts]] = {}
 
-    def tell(what: str, values: Iterable[object], arm: str | None = None) -> None:
-        if told := tuple(sorted({_shown(value) for value in values if value not in _UNKNOWN})):
-            facts.setdefault(what, {})[arm] = told
+    def add(what: str, values: Iterable[object], arm: str | None = None) -> None:
+        if texts := tuple(sorted({_shown(value) for value in values if value not in _UNKNOWN})):
+            facts.setdefault(what, {})[arm] = texts
 
     chosen = {name: run.arms[name] for name in arms}
     for what, fact_of_node in NODE_FACTS.items():
         for name, arm in chosen.items():
-            tell(what, map(fact_of_node, arm.nodes), name)
+            add(what, map(fact_of_node, arm.nodes), name)
     for what, fact_of_arm in ARM_FACTS.items():
         for name, arm in chosen.items():
-            tell(what, [fact_of_arm(arm)], name)
+            add(what, [fact_of_arm(arm)], name)
     for name, arm in chosen.items():
-        tell("nodes", (node.instance_id or node.name for node in arm.nodes), name)
-    tell("Kubernetes", [run.planned_run.kubernetes_version])
-    tell("image of the tools", [run.planned_run.image])
+        add("nodes", (node.instance_id or node.name for node in arm.nodes), name)
+    add("Kubernetes", [run.planned_run.kubernetes_version])
+    add("image of the tools", [run.planned_run.image])
     used = {test.name: test.tool for test in run.tests}
     for tool in dict.fromkeys(used.values()):
         versions = (t.tool_version for t in run.measured.values() if used[t.test] == tool)
-        tell(f"version of {tool}", versions)
-    tell("arms", run.arms)
-    tell("tests", used)
+        add(f"version of {tool}", versions)
+    add("arms", run.arms)
+    add("tests", used)
     written = run.planned_run.plan.to_json()
     for field in PLAN_FIELDS:
-        tell(field, [written[field]])
+        add(field, [written[field]])
     return {**facts}
 
 
@@ -148,30 +148,30 @@ def _changed_options(after: Evidence, before: Sequence[Evidence]) -> list[Differ
     ours, *theirs = (
         {test.name: test.model_dump(mode="json") for test in run.tests} for run in (after, *before)
     )
-    found: list[Difference] = []
+    changes: list[Difference] = []
     for name in ours:
         if not all(name in run for run in theirs):
             continue
         tests = [ours[name], *(run[name] for run in theirs)]
         for option in dict.fromkeys(option for test in tests for option in test):
-            values: list[Told] = [(_shown(test.get(option)),) for test in tests]
-            found += _changes(
+            values: list[Texts] = [(_shown(test.get(option)),) for test in tests]
+            changes += _changes(
                 f"{option} of the test {name}", {None: values[0]}, [{None: v} for v in values[1:]]
             )
-    return found
+    return changes
 
 
 _UNKNOWN: tuple[object, ...] = (None, "", [])
 
 
-def _of_runs(values: Sequence[Told]) -> str:
+def _of_runs(values: Sequence[Texts]) -> str:
     """The values of a fact in the other runs; once if they are the same in all."""
     if len(set(values)) == 1:
         return _listed(values[0])
-    return VARYING + _listed(tuple(dict.fromkeys(value for told in values for value in told)))
+    return VARYING + _listed(tuple(dict.fromkeys(value for of_run in values for value in of_run)))
 
 
-def _listed(values: Told) -> str:
+def _listed(values: Texts) -> str:
     if len(values) <= _MOST_NAMED:
         return ", ".join(values)
     return f"{', '.join(values[:_MOST_NAMED])} and {len(values) - _MOST_NAMED} more"

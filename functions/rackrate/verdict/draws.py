@@ -210,9 +210,9 @@ def has_changed(questions: Sequence[DrawsQuestion]) -> list[bool | None]:
         For each question whether it differs; None with fewer than `LEAST_DRAWS` draws before.
     """
     steps = [_step(question.draws) for question in questions]
-    asked = [step for step in steps if step is not None]
-    found = iter(settle(asked, 0.0, _SHARE_OF_NEWEST * ERROR))
-    return [None if step is None else next(found) == "beyond" for step in steps]
+    testable = [step for step in steps if step is not None]
+    words = iter(settle(testable, 0.0, _SHARE_OF_NEWEST * ERROR))
+    return [None if step is None else next(words) == "beyond" for step in steps]
 
 
 # -- the estimates
@@ -320,17 +320,17 @@ def _finding(
     question: DrawsQuestion, mean: _Mean | None, settled: Settled | None, outlook: Outlook
 ) -> DrawsFinding:
     draws = len(question.draws)
-    found = DrawsFinding(draws, confidence_simultaneous=outlook.confidence)
+    finding = DrawsFinding(draws, confidence_simultaneous=outlook.confidence)
     if mean is None:
         ratio = question.draws[0].ratio if question.draws else None
-        return replace(found, ratio=ratio, reason=_too_few(draws), more_draws=LEAST_DRAWS - draws)
+        return replace(finding, ratio=ratio, reason=_too_few(draws), more_draws=LEAST_DRAWS - draws)
     between = max(0.0, mean.of_blocks * draws - _own_error(question.draws) ** 2)
     # The variance of a next draw and of the mean, whose variance is 1/n of the former.
     next_draw = replace(
         mean, of_blocks=mean.of_blocks * (draws + 1), least=mean.least * math.sqrt(draws + 1)
     )
-    found = replace(
-        found,
+    finding = replace(
+        finding,
         ratio=ratios((mean.log_ratio,) * 2)[0],
         ci95=mean.interval(CONFIDENCE),
         prediction95=next_draw.interval(CONFIDENCE),
@@ -341,12 +341,12 @@ def _finding(
         ),
     )
     if draws < LEAST_DRAWS:
-        return replace(found, reason=_too_few(draws), more_draws=LEAST_DRAWS - draws)
-    found = replace(found, ci_simultaneous=mean.shown(outlook, settled))
+        return replace(finding, reason=_too_few(draws), more_draws=LEAST_DRAWS - draws)
+    finding = replace(finding, ci_simultaneous=mean.shown(outlook, settled))
     if settled is not None:
-        return replace(found, verdict=mean.word(settled, question.better))
+        return replace(finding, verdict=mean.word(settled, question.better))
     return replace(
-        found,
+        finding,
         reason=_why_open(mean, outlook),
         more_draws=_more_draws(mean, outlook),
         prospect=prospect(mean, draws, outlook),

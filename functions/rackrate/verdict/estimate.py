@@ -135,20 +135,20 @@ class Wider(Estimate):
 
 def settle(estimates: Sequence[Estimate | None], edge: float, error: float) -> list[Settled | None]:
     """Settle as many estimates as the error of all of them together allows (Holm)."""
-    found: list[Settled | None] = [None] * len(estimates)
-    while (left := found.count(None)) > 0:
+    words: list[Settled | None] = [None] * len(estimates)
+    while (left := words.count(None)) > 0:
         further = [
             (index, settled)
             for index, estimate in enumerate(estimates)
-            if found[index] is None
+            if words[index] is None
             and estimate is not None
             and (settled := estimate.settled(edge, error / left)) is not None
         ]
         if not further:
             break
         for index, settled in further:
-            found[index] = settled
-    return found
+            words[index] = settled
+    return words
 
 
 @dataclass(frozen=True)

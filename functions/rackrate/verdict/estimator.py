@@ -185,7 +185,7 @@ def answer(
     of_nodes = settle([study.nodes for study in studies], edge, error)
     of_stack = settle([study.stack for study in studies], edge, error)
     confidence = 1 - error / max(1, len(questions))
-    found = []
+    findings = []
     for question, study, word, wider in zip(questions, studies, of_nodes, of_stack, strict=True):
         outlook = Outlook(threshold, confidence, most_blocks)
         finding = _finding(study, question.better, word, outlook)
@@ -196,8 +196,8 @@ def answer(
                 scope=finding.scope if wider is None else _PLACEMENT,
                 more_pairs=_more_units(study.stack, outlook) if wider is None else None,
             )
-        found.append(finding)
-    return found
+        findings.append(finding)
+    return findings
 
 
 def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[Finding]:
@@ -232,12 +232,12 @@ class _Study:
     """The data of a comparison, estimated.
 
     Attributes:
-        found: the figures that need no estimate.
+        finding: the figures that need no estimate.
         nodes: the estimate for these nodes; None without one.
         stack: the estimate for the stack's placement; None with too few pairs.
     """
 
-    found: Finding
+    finding: Finding
     nodes: Estimate | None = None
     stack: Estimate | None = None
 
@@ -250,47 +250,47 @@ def _studied[Q: (Question, RunsQuestion)](
     study: Callable[[Finding, Q], _Study], question: Q
 ) -> _Study:
     """The study of a comparison; of one that fails, an open one with the reason."""
-    found = _plain(question.arm, question.others)
+    finding = _plain(question.arm, question.others)
     try:
         if question.unfit is not None:
             raise _Open(question.unfit)
-        studied = study(found, question)
+        studied = study(finding, question)
         if any(not each.is_finite for each in (studied.nodes, studied.stack) if each is not None):
             raise _Open("its values are too large or too small to compute with")
         return studied
     except ArithmeticError as error:
-        return _Study(replace(found, reason=str(error)))
+        return _Study(replace(finding, reason=str(error)))
 
 
-def _study(found: Finding, question: Question) -> _Study:
+def _study(finding: Finding, question: Question) -> _Study:
     ours, theirs = ([v for v in side if v.has_logarithm] for side in question[:2])
     common = sorted({v.block for v in ours} & {v.block for v in theirs})
-    found = replace(found, blocks=len(common))
+    finding = replace(finding, blocks=len(common))
     if not common:
         raise _Open("no block has values of both arms")
     arm, baseline = (Layout.of(values).only(common) for values in (ours, theirs))
-    least = _least(found, question.resolution)
+    least = _least(finding, question.resolution)
     if set(arm.pairs) == set(baseline.pairs):
         shared = arm.minus(baseline)
         if shared.numbers == arm.numbers and set(shared.pairs) == set(arm.pairs):
             series = _series(arm, baseline, shared.block_effects + shared.level)
-            found = _with_means(found, arm.level, baseline.level, shared.level)
+            finding = _with_means(finding, arm.level, baseline.level, shared.level)
             return _Study(
-                replace(found, series=series),
+                replace(finding, series=series),
                 _of_blocks(shared.level, shared.block_effects, shared.parts, least),
                 _of_units(shared.level, shared.block_effects, [shared], least),
             )
     level, effects = arm.level - baseline.level, arm.block_effects - baseline.block_effects
     parts = max(arm.parts, baseline.parts, key=len)
-    found = _with_means(found, arm.level, baseline.level, level)
+    finding = _with_means(finding, arm.level, baseline.level, level)
     return _Study(
-        replace(found, series=_series(arm, baseline, effects + level)),
+        replace(finding, series=_series(arm, baseline, effects + level)),
         _of_blocks(level, effects, parts, least),
         _of_units(level, effects, [arm, baseline], least, parts),
     )
 
 
-def _study_of_runs(found: Finding, question: RunsQuestion) -> _Study:
+def _study_of_runs(finding: Finding, question: RunsQuestion) -> _Study:
     ours, *others = (
         Layout.of(v for v in values if v.has_logarithm)
         for values in (question.arm, *question.baselines)
@@ -298,23 +298,23 @@ def _study_of_runs(found: Finding, question: RunsQuestion) -> _Study:
     theirs = [layout for layout in others if layout.rows]
     if not ours.rows or not theirs:
         raise _Open("no values")
-    found = replace(found, blocks=min(len(layout.numbers) for layout in (ours, *theirs)))
+    finding = replace(finding, blocks=min(len(layout.numbers) for layout in (ours, *theirs)))
     levels = np.array([layout.level for layout in theirs])
     difference, runs = ours.level - float(levels.mean()), levels.size
-    found = _with_means(found, ours.level, float(levels.mean()), difference)
+    finding = _with_means(finding, ours.level, float(levels.mean()), difference)
     if runs < LEAST_RUNS:
         reason = f"{counted(runs, 'earlier run')}: how much runs differ from each other is unknown"
         return _Study(
             replace(
-                found,
+                finding,
                 ratio=ratios((difference, difference))[0],
                 reason=f"{reason}; a verdict needs {LEAST_RUNS}",
                 more_runs=LEAST_RUNS - runs,
             )
         )
     of_runs = float(levels.var(ddof=1)) * (1 + 1 / runs)
-    least = _least(found, question.resolution)
-    return _Study(found, Estimate(difference, 0.0, 1.0, of_runs, runs - 1.0, runs, least))
+    least = _least(finding, question.resolution)
+    return _Study(finding, Estimate(difference, 0.0, 1.0, of_runs, runs - 1.0, runs, least))
 
 
 def _plain(arm: Sequence[Value], baseline: Sequence[Value]) -> Finding:
@@ -334,16 +334,16 @@ def _series(arm: Layout, baseline: Layout, differences: Floats) -> Series:
     return Series(arm.numbers, differences, np.exp(ours), np.exp(theirs))
 
 
-def _with_means(found: Finding, arm: float, baseline: float, difference: float) -> Finding:
+def _with_means(finding: Finding, arm: float, baseline: float, difference: float) -> Finding:
     """With the geometric means of two levels, moved as little as this difference takes."""
     middle = (arm + baseline) / 2
     ours, theirs = ratios((middle + difference / 2, middle - difference / 2))
-    return replace(found, arm_mean=ours, baseline_mean=theirs)
+    return replace(finding, arm_mean=ours, baseline_mean=theirs)
 
 
-def _least(found: Finding, resolution: Callable[[float], float]) -> float:
+def _least(finding: Finding, resolution: Callable[[float], float]) -> float:
     """The half-width that rounding alone gives the logarithm of a ratio of two values."""
-    known = [m for m in (found.arm_median, found.baseline_median) if m is not None]
+    known = [m for m in (finding.arm_median, finding.baseline_median) if m is not None]
     return sum(resolution(value) / 2 / value for value in known)
 
 
@@ -410,33 +410,33 @@ def _variance_of_mean(effects: Floats, parts: tuple[int, ...]) -> float:
 
 
 def _finding(study: _Study, better: Better, settled: Settled | None, outlook: Outlook) -> Finding:
-    found, estimate = study.found, study.nodes
-    found = replace(found, confidence_simultaneous=outlook.confidence)
+    finding, estimate = study.finding, study.nodes
+    finding = replace(finding, confidence_simultaneous=outlook.confidence)
     if estimate is None:
-        return found
-    found = replace(found, ratio=ratios((estimate.log_ratio,) * 2)[0])
-    few = outlook.replicates == "blocks" and found.blocks < LEAST_BLOCKS
-    if few and found.blocks < 2:
+        return finding
+    finding = replace(finding, ratio=ratios((estimate.log_ratio,) * 2)[0])
+    few = outlook.replicates == "blocks" and finding.blocks < LEAST_BLOCKS
+    if few and finding.blocks < 2:
         return replace(
-            found,
+            finding,
             reason=f"one block; an interval of 95 % needs {LEAST_BLOCKS}",
             more_blocks=LEAST_BLOCKS - 1,
         )
-    found = replace(found, ci95=estimate.interval(CONFIDENCE))
+    finding = replace(finding, ci95=estimate.interval(CONFIDENCE))
     if few:
         return replace(
-            found,
-            reason=f"{found.blocks} blocks; an interval of 95 % needs {LEAST_BLOCKS}",
-            more_blocks=LEAST_BLOCKS - found.blocks,
+            finding,
+            reason=f"{finding.blocks} blocks; an interval of 95 % needs {LEAST_BLOCKS}",
+            more_blocks=LEAST_BLOCKS - finding.blocks,
         )
-    found = replace(found, ci_simultaneous=estimate.shown(outlook, settled))
+    finding = replace(finding, ci_simultaneous=estimate.shown(outlook, settled))
     if settled is not None:
-        return replace(found, verdict=estimate.word(settled, better))
+        return replace(finding, verdict=estimate.word(settled, better))
     return replace(
-        found,
+        finding,
         reason=why_inconclusive(estimate, outlook),
-        more_blocks=_more_blocks(estimate, found.blocks, outlook),
-        prospect=prospect(estimate, found.blocks, outlook),
+        more_blocks=_more_blocks(estimate, finding.blocks, outlook),
+        prospect=prospect(estimate, finding.blocks, outlook),
     )
 
 

@@ -50,10 +50,10 @@ class Evidence:
     @functools.cached_property
     def by_test_and_arm(self) -> dict[tuple[str, str], list[Trial]]:
         """The measured trials, in the order of the blocks."""
-        found: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+        trials: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         for key in sorted(self.measured):
-            found[key.test, key.arm].append(self.measured[key])
-        return found
+            trials[key.test, key.arm].append(self.measured[key])
+        return trials
 
     @property
     def tests(self) -> tuple[TestBase, ...]:

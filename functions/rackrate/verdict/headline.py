@@ -59,9 +59,9 @@ def headline(against: str, verdicts: Sequence[Judged]) -> str:
         against: what the verdicts are against, such as `against baseline, on these nodes`.
         verdicts: the verdicts. Many arms that differ are told in numbers.
     """
-    told = _clauses(verdicts)
+    clauses = _clauses(verdicts)
     opened = capitalized(against)
-    return f"{opened}: {counts(verdicts)}." if told is None else f"{opened}, {told}."
+    return f"{opened}: {counts(verdicts)}." if clauses is None else f"{opened}, {clauses}."
 
 
 def _clauses(verdicts: Sequence[Judged]) -> str | None:
@@ -70,8 +70,8 @@ def _clauses(verdicts: Sequence[Judged]) -> str | None:
     for verdict in verdicts:
         of_arms.setdefault(verdict.arm, []).append(verdict)
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for arm, found in of_arms.items():
-        outcome = tuple((_subject(v), v.verdict) for v in found)
+    for arm, of_arm in of_arms.items():
+        outcome = tuple((_subject(v), v.verdict) for v in of_arm)
         alike.setdefault(outcome, []).append(arm)
     if len(alike) > _MOST_CLAUSES:
         return None
@@ -84,8 +84,8 @@ def _clauses(verdicts: Sequence[Judged]) -> str | None:
 def counts(verdicts: Sequence[Judged]) -> str:
     """How many comparisons have each result, such as `of 9 comparisons 7 better and 2 worse`."""
     words = list(dict.fromkeys(v.verdict for v in verdicts))
-    found = [f"{sum(v.verdict == w for v in verdicts)} {w}" for w in words]
-    return f"of {counted(len(verdicts), 'comparison')} {listed(found)}"
+    parts = [f"{sum(v.verdict == w for v in verdicts)} {w}" for w in words]
+    return f"of {counted(len(verdicts), 'comparison')} {listed(parts)}"
 
 
 def _subject(verdict: Judged) -> str:
@@ -94,7 +94,7 @@ def _subject(verdict: Judged) -> str:
 
 def _clause(verdicts: Sequence[Judged], arms: int) -> str:
     """A clause on arms with the same result: `is better in a (+101 %) and shows ... in b`."""
-    said = []
+    clauses = []
     for word, verbs in _VERBS.items():
         by_subject: dict[str, list[Judged]] = {}
         for verdict in verdicts:
@@ -102,12 +102,12 @@ def _clause(verdicts: Sequence[Judged], arms: int) -> str:
                 by_subject.setdefault(_subject(verdict), []).append(verdict)
         if not by_subject:
             continue
-        named = [_named(subject, found) for subject, found in by_subject.items()]
+        named = [_named(subject, alike) for subject, alike in by_subject.items()]
         if len(named) > _MOST_NAMED:
             more = len(named) - _MOST_NAMED + 1
             named = [*named[: _MOST_NAMED - 1], counted(more, "other comparison")]
-        said.append(f"{verbs[arms > 1]} {listed(named)}")
-    return listed(said)
+        clauses.append(f"{verbs[arms > 1]} {listed(named)}")
+    return listed(clauses)
 
 
 def _named(subject: str, verdicts: Sequence[Judged]) -> str:

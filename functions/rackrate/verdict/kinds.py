@@ -44,14 +44,14 @@ def partition_pairs(arm: Arm, trials: Sequence[Trial], metric: str) -> Partition
     return PartitionPairs(within=within, across=across)
 
 
-def partitions_in_words(found: PartitionPairs | None) -> str:
+def partitions_in_words(partitions: PartitionPairs | None) -> str:
     """How many pairs are within one partition; empty where that has no meaning."""
-    if found is None:
+    if partitions is None:
         return ""
-    every = found.within.pairs + found.across.pairs
+    every = partitions.within.pairs + partitions.across.pairs
     return (
-        f"{found.within.pairs} of its {counted(every, 'pair')} within one partition,"
-        f" {found.across.pairs} across partitions"
+        f"{partitions.within.pairs} of its {counted(every, 'pair')} within one partition,"
+        f" {partitions.across.pairs} across partitions"
     )
 
 
@@ -59,10 +59,10 @@ def zones_in_words(arm: Arm, trials: Sequence[Trial]) -> str:
     """Between which zones an arm's pairs were; empty if no pair is known to cross zones."""
     nodes, trials = _nodes(arm), _within(arm, trials)
     zones = {trial.nodes: {nodes[name].zone or "" for name in trial.nodes} for trial in trials}
-    crossing = [found for found in zones.values() if len(found) > 1 and "" not in found]
+    crossing = [of_pair for of_pair in zones.values() if len(of_pair) > 1 and "" not in of_pair]
     if not crossing:
         return ""
-    between = listed(sorted({listed(sorted(found)) for found in crossing}), "or")
+    between = listed(sorted({listed(sorted(of_pair)) for of_pair in crossing}), "or")
     return f"{len(crossing)} of {counted(len(zones), 'pair')} across zones, {between}"
 
 

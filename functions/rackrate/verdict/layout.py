@@ -50,23 +50,23 @@ class Layout:
     @classmethod
     def of(cls, values: Iterable[Value]) -> Layout:
         """The layout of values that have logarithms."""
-        kept = list(values)
-        numbers = tuple(sorted({value.block for value in kept}))
-        rows = tuple(sorted({(value.client, value.server) for value in kept}))
+        all_values = list(values)
+        numbers = tuple(sorted({value.block for value in all_values}))
+        rows = tuple(sorted({(value.client, value.server) for value in all_values}))
         column = {block: index for index, block in enumerate(numbers)}
         row = {pair: index for index, pair in enumerate(rows)}
         total = np.zeros((len(rows), len(numbers)))
         count = np.zeros((len(rows), len(numbers)))
-        at = ([row[v.client, v.server] for v in kept], [column[v.block] for v in kept])
-        np.add.at(total, at, [math.log(v.value) for v in kept])
+        at = ([row[v.client, v.server] for v in all_values], [column[v.block] for v in all_values])
+        np.add.at(total, at, [math.log(v.value) for v in all_values])
         np.add.at(count, at, 1.0)
         logs = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
         return cls(logs, rows, numbers)
 
     def only(self, blocks: Iterable[int]) -> Layout:
         """The layout of these blocks alone, without rows that have no value there."""
-        wanted = set(blocks)
-        columns = [index for index, number in enumerate(self.numbers) if number in wanted]
+        chosen = set(blocks)
+        columns = [index for index, number in enumerate(self.numbers) if number in chosen]
         logs = self.logs[:, columns]
         return _without_empty_rows(logs, self.rows, tuple(self.numbers[i] for i in columns))
 
@@ -80,9 +80,9 @@ class Layout:
             ]
             for layout in (self, other)
         ]
-        found = _without_empty_rows(parts[0] - parts[1], tuple(both), numbers)
-        there = np.isfinite(found.logs).any(axis=0)
-        return found.only(number for number, any_ in zip(numbers, there, strict=True) if any_)
+        differences = _without_empty_rows(parts[0] - parts[1], tuple(both), numbers)
+        there = np.isfinite(differences.logs).any(axis=0)
+        return differences.only(number for number, any_ in zip(numbers, there, strict=True) if any_)
 
     @functools.cached_property
     def pairs(self) -> tuple[frozenset[str], ...]:
@@ -117,13 +117,13 @@ class Layout:
     @functools.cached_property
     def pair_levels(self) -> Floats:
         """Each pair's mean of its directions, shape (pairs,)."""
-        found = np.zeros(len(self.pairs))
+        total = np.zeros(len(self.pairs))
         count = np.zeros(len(self.pairs))
         position = {pair: index for index, pair in enumerate(self.pairs)}
         index = [position[frozenset(row)] for row in self.rows]
-        np.add.at(found, index, self.row_levels)
+        np.add.at(total, index, self.row_levels)
         np.add.at(count, index, 1.0)
-        return found / count
+        return total / count
 
     @functools.cached_property
     def level(self) -> float:
@@ -212,5 +212,5 @@ class Layout:
 def _without_empty_rows(
     logs: Floats, rows: Sequence[tuple[str, str]], numbers: tuple[int, ...]
 ) -> Layout:
-    kept = np.flatnonzero(np.isfinite(logs).any(axis=1)) if logs.size else np.array([], dtype=int)
-    return Layout(logs[kept], tuple(rows[index] for index in kept), numbers)
+    filled = np.flatnonzero(np.isfinite(logs).any(axis=1)) if logs.size else np.array([], dtype=int)
+    return Layout(logs[filled], tuple(rows[index] for index in filled), numbers)

@@ -81,7 +81,7 @@ def mark_trials(
         for key, trial in ordered if notes else ():
             nodes = dict.fromkeys((trial.client_name, trial.server_name))
             marks[key] += [Mark.of(key, mark_name, notes[n]) for n in nodes if n in notes]
-    return [mark for _, found in sorted(marks.items()) for mark in found]
+    return [mark for _, of_trial in sorted(marks.items()) for mark in of_trial]
 
 
 # -- CPU
@@ -186,7 +186,7 @@ def clocks_that_disagree(trials: Mapping[TrialKey, Trial]) -> list[Mark]:
     for key, trial in trials.items():
         if trial.interval is not None and trial.attempt == 1:
             times[key.block].append((key, *trial.interval))
-    found: dict[TrialKey, Mark] = {}
+    marks: dict[TrialKey, Mark] = {}
     blocks = sorted(times)
     for before, after in itertools.pairwise(blocks):
         last = max(times[before], key=lambda entry: entry[2])
@@ -204,8 +204,8 @@ def clocks_that_disagree(trials: Mapping[TrialKey, Trial]) -> list[Mark]:
             k for k, start, _ in times[after] if start < last[2] - CLOCK_TOLERANCE_SECONDS
         ]
         for key in concerned:
-            found.setdefault(key, Mark.of(key, "clock", text))
-    return [found[key] for key in sorted(found)]
+            marks.setdefault(key, Mark.of(key, "clock", text))
+    return [marks[key] for key in sorted(marks)]
 
 
 # -- burst credits
@@ -287,7 +287,7 @@ def drops_across_blocks(
     for key, trial in trials.items():
         if trial.unit == "bit/s":
             pairs[key.arm, key.test, trial.nodes].append(key)
-    found = []
+    marks = []
     for (arm, test, nodes), keys in pairs.items():
         sustained = sustained_bits_per_second(arms[arm], tests[test])
         if sustained is None:
@@ -309,12 +309,12 @@ def drops_across_blocks(
             f" {_median(rates[cut:])}, after {_median(rates[:cut])} before; the instance"
             f" sustains {quantity(sustained, 'bit/s')}: its burst was over"
         )
-        found += [
+        marks += [
             Mark.of(key, "burst_drop_across_blocks", text)
             for key in keys
             if key.block >= order[cut]
         ]
-    return found
+    return marks
 
 
 # -- the network card's own counters
@@ -329,11 +329,11 @@ def ena_allowance_notes(counters: Counters | None) -> dict[str, str]:
     if counters is None:
         return notes
     for node in sorted(set(counters.before) & set(counters.after)):
-        found = risen(counters.before[node], counters.after[node], {*ALLOWANCES})
-        if found:
-            told = ", ".join(f"{name} by {count}" for name, count in sorted(found.items()))
+        exceeded = risen(counters.before[node], counters.after[node], {*ALLOWANCES})
+        if exceeded:
+            counts = ", ".join(f"{name} by {count}" for name, count in sorted(exceeded.items()))
             notes[node] = (
-                f"on {node} the network card's allowances were exceeded during the run: {told}"
+                f"on {node} the network card's allowances were exceeded during the run: {counts}"
             )
     return notes
 

@@ -89,10 +89,10 @@ def network_card_warnings(arms: Sequence[Arm], counters: Counters | None) -> lis
         arms: the run's arms, with their nodes' interfaces and their use of ENA Express.
         counters: the nodes' counters, or None when they were not read.
     """
-    found = [*filter(None, (_differing(arms, fact) for fact in _FACTS)), *_defects(arms)]
+    warnings = [*filter(None, (_differing(arms, fact) for fact in _FACTS)), *_defects(arms)]
     if counters is not None:
-        found += filter(None, (_little_used(arm, counters) for arm in arms))
-    return found
+        warnings += filter(None, (_little_used(arm, counters) for arm in arms))
+    return warnings
 
 
 def _differing(arms: Sequence[Arm], fact: _Fact) -> str | None:
@@ -100,25 +100,25 @@ def _differing(arms: Sequence[Arm], fact: _Fact) -> str | None:
     known = {value for of_arm in values.values() for value in of_arm} - {"unknown"}
     if len(known) < 2:
         return None
-    told = "; ".join(f"{arm}: {', '.join(of_arm)}" for arm, of_arm in values.items())
+    by_arm = "; ".join(f"{arm}: {', '.join(of_arm)}" for arm, of_arm in values.items())
     return (
-        f"nodes differ in their {fact.called} ({told}), which may make a difference by itself;"
+        f"nodes differ in their {fact.called} ({by_arm}), which may make a difference by itself;"
         f" {fact.remedy}"
     )
 
 
 def _defects(arms: Sequence[Arm]) -> list[str]:
     nodes = {node.name: node for arm in arms for node in arm.nodes}
-    found = []
+    warnings = []
     for defect in DEFECTS:
         ill = [name for name, node in sorted(nodes.items()) if _has(node, defect)]
         if ill:
-            found.append(
+            warnings.append(
                 f"{counted(len(ill), 'node')} ({_few(ill)}) had version {defect.version} of the"
                 f" driver {defect.driver}: {defect.symptom}; {defect.remedy} ({defect.source},"
                 f" {defect.since})"
             )
-    return found
+    return warnings
 
 
 def _has(node: Node, defect: Defect) -> bool:
@@ -184,8 +184,8 @@ def _why_not_all(arm: Arm, counters: Counters) -> str:
             f" {ENA_EXPRESS_MTU} or less"
         )
     used = [value for n in arm.node_names for value in counters.gauges(n, SRD_UTILIZATION)]
-    told = f", which came to {max(used)} %" if used else ""
-    return f"packets over the limit of the MTU and a lack of its resources{told} prevent it"
+    utilization = f", which came to {max(used)} %" if used else ""
+    return f"packets over the limit of the MTU and a lack of its resources{utilization} prevent it"
 
 
 def unused_express_notes(arms: Sequence[Arm], counters: Counters | None) -> dict[str, str]:

@@ -69,18 +69,18 @@ def overlaps(span: Span, stack_arms: Iterable[str], others: Iterable[OtherRun]) 
         others: the other runs.
     """
     ours = list(stack_arms)
-    found = []
+    sentences = []
     for other in sorted(others, key=lambda other: (other.span.start, other.run_id)):
         shared = span.shared_with(other.span)
         arms = [arm for arm in ours if arm in other.stack_arms or not other.stack_arms]
         if shared.seconds <= 0 or not arms:
             continue
         used = "used" if other.stack_arms else "may have used"
-        found.append(
+        sentences.append(
             f"The run {other.run_id} {used} the nodes of {listed(arms)} too, for"
             f" {duration(shared.seconds)} of the {duration(span.seconds)} in which this run"
             f" measured ({moment(shared.start)} to {moment(shared.end)}). The two can have"
             " disturbed each other, so the values may be wrong: measure again while no other run"
             " goes on."
         )
-    return found
+    return sentences

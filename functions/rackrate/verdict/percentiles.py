@@ -39,15 +39,15 @@ def percentiles(blocks: Sequence[Sequence[float] | Floats | Histogram]) -> Perce
         np.asarray(block, dtype=np.float64) for block in blocks if len(block)
     ]
     pooled = merged(counted) if counted else np.concatenate([np.array([]), *sections])
-    found = {name: _at(pooled, share) for name, share in SHARES.items()}
+    values = {name: _at(pooled, share) for name, share in SHARES.items()}
     intervals = {
         name: interval
         for name, share in SHARES.items()
         if len(sections) >= LEAST_BLOCKS
         and min(map(len, sections)) >= least_for(max(share, 1 - share))
-        and (interval := _interval(found[name], [_at(section, share) for section in sections]))
+        and (interval := _interval(values[name], [_at(section, share) for section in sections]))
     }
-    return Percentiles(**found, intervals=_in_order(intervals), samples=len(pooled))
+    return Percentiles(**values, intervals=_in_order(intervals), samples=len(pooled))
 
 
 def _in_order(intervals: Mapping[str, Ends]) -> dict[str, Ends]:

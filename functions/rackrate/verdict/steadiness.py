@@ -52,10 +52,10 @@ class Spread:
 
 def spread(values: Sequence[Value]) -> Spread:
     """Estimate the variability of an arm's values."""
-    kept = [value for value in values if value.has_logarithm]
-    if not kept:
+    with_logarithm = [value for value in values if value.has_logarithm]
+    if not with_logarithm:
         return Spread(None, None)
-    layout = Layout.of(kept)
+    layout = Layout.of(with_logarithm)
     between = layout.variance_between_pairs()
     return Spread(
         _variability(layout.block_deviations), None if between is None else math.sqrt(between)
@@ -164,9 +164,9 @@ def _exchanges(ours: int, theirs: int) -> tuple[Floats, Floats, int]:
         order = np.random.default_rng(0).random((_MOST_WAYS // 2, both)).argsort(axis=1)
         # The first way is the arms as they are.
         chosen = np.vstack([np.arange(ours), order[1:, :ours]])
-    kept = np.zeros((len(chosen), both), dtype=bool)
-    np.put_along_axis(kept, chosen, True, axis=1)
-    leaving, coming = ~kept[:, :ours], kept[:, ours:]
+    unchanged = np.zeros((len(chosen), both), dtype=bool)
+    np.put_along_axis(unchanged, chosen, True, axis=1)
+    leaving, coming = ~unchanged[:, :ours], unchanged[:, ours:]
     if ours == theirs:  # mirror images, so that arms that trade places get the inverse interval
         leaving, coming = np.vstack([leaving, coming]), np.vstack([coming, leaving])
     some = leaving.any(axis=1)

@@ -18,9 +18,9 @@ _PROVEN = 1e-8
 
 def _rounded_down(freedom: float) -> float:
     """Two significant digits of degrees of freedom, so that few quantiles have to be computed."""
-    kept = min(max(freedom, 1.0), _MOST_FREEDOM)
-    step = 10.0 ** (math.floor(math.log10(kept)) - 1)
-    return math.floor(kept / step + 1e-6) * step
+    bounded = min(max(freedom, 1.0), _MOST_FREEDOM)
+    step = 10.0 ** (math.floor(math.log10(bounded)) - 1)
+    return math.floor(bounded / step + 1e-6) * step
 
 
 def outside(t: float, freedom: float) -> float:

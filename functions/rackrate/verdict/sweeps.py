@@ -79,14 +79,14 @@ def sweep_cells(
         The cells by arm, test and metric, and then in the order of the values.
     """
     values = list(dict.fromkeys(run.value for run in runs))
-    found = {
+    by_cell = {
         key: {value: _logs(runs, key, value) for value in values}
         for key in dict.fromkeys(
             (summary.arm, summary.test, summary.metric) for run in runs for summary in run.summaries
         )
     }
-    keys = [(key, value) for key in found for value in values]
-    estimates = [against_first(found[key], value, alike=not grows) for key, value in keys]
+    keys = [(key, value) for key in by_cell for value in values]
+    estimates = [against_first(by_cell[key], value, alike=not grows) for key, value in keys]
     compared = [
         None if value == values[0] else estimate
         for (_, value), estimate in zip(keys, estimates, strict=True)
@@ -95,9 +95,9 @@ def sweep_cells(
     words = settle(compared, outlook.edge, ERROR)
     cells = []
     for (key, value), estimate, settled in zip(keys, estimates, words, strict=True):
-        cell = _plain(runs, key, value, found[key][value], grows=grows)
+        cell = _plain(runs, key, value, by_cell[key][value], grows=grows)
         if value != values[0]:
-            cell = _against_first(cell, found[key], estimate, outlook)
+            cell = _against_first(cell, by_cell[key], estimate, outlook)
         if estimate is not None and settled is not None:
             word = estimate.word(settled, cell.better)
             shown = estimate.shown(outlook, settled)
@@ -119,20 +119,20 @@ def conclusion(
     """
     if not cells:
         return "Nothing can be said: no step has a result."
-    said = [_of_metric(alike, title) for alike in _by_metric(cells)]
+    sentences = [_of_metric(alike, title) for alike in _by_metric(cells)]
     if grows:
-        said += growths(cells)
-    return " ".join(said)
+        sentences += growths(cells)
+    return " ".join(sentences)
 
 
 def line(cell: SweepCell) -> str:
     """A cell in one line, such as `treatment at 60: tcp-1 9.50 Gbit/s, +3 % (95 % CI ...)`."""
-    said = f"{cell.arm} at {cell.value}: {_subject(cell)} {quantity(cell.mean, cell.unit)}"
+    text = f"{cell.arm} at {cell.value}: {_subject(cell)} {quantity(cell.mean, cell.unit)}"
     if figures := change_with_interval(cell.ratio, cell.shown_interval):
-        said += f", {figures}"
+        text += f", {figures}"
     if cell.verdict is not None:
-        said += f": {cell.verdict}"
-    return f"{said}: {cell.reason}" if cell.reason else said
+        text += f": {cell.verdict}"
+    return f"{text}: {cell.reason}" if cell.reason else text
 
 
 def growths(cells: Iterable[SweepCell]) -> list[str]:
@@ -153,7 +153,7 @@ def growth(cells: Sequence[SweepCell], times: Sequence[SweepCell] = ()) -> str:
     """
     first, *others = cells
     of_what = f"the growth of {_subject(first)} of {first.arm}"
-    said = f"From {first.value} to {cells[-1].value} nodes {of_what} is"
+    text = f"From {first.value} to {cells[-1].value} nodes {of_what} is"
     if not others or any(cell.verdict is None or cell.ratio is None for cell in others):
         return f"Whether {of_what} with the nodes is near-linear is not known."
     least = min(others, key=lambda cell: math.inf if cell.ratio is None else cell.ratio)
@@ -168,10 +168,10 @@ def growth(cells: Sequence[SweepCell], times: Sequence[SweepCell] = ()) -> str:
         )
     worse = [cell.value for cell in others if cell.verdict == "worse"]
     if worse:
-        return f"{said} less than linear: {efficiency}."
+        return f"{text} less than linear: {efficiency}."
     if any(cell.verdict == "inconclusive" for cell in others):
-        return f"{said} not settled, near-linear or not: {efficiency}."
-    return f"{said} near-linear: {efficiency}."
+        return f"{text} not settled, near-linear or not: {efficiency}."
+    return f"{text} near-linear: {efficiency}."
 
 
 def _median_times(first: SweepCell, every: Iterable[Sequence[SweepCell]]) -> Sequence[SweepCell]:
@@ -232,20 +232,20 @@ def _plain(
         (run.planned for run in runs if run.value == value and _tells(run, key)),
         next(run.planned for run in runs if _tells(run, key)),
     )
-    told = next(each for each in planned.metrics if (each.test, each.metric) == (test_name, metric))
+    spec = next(each for each in planned.metrics if (each.test, each.metric) == (test_name, metric))
     arm = next(each for each in planned.arms if each.name == arm_name)
     test = next(each for each in planned.plan.tests if each.name == test_name)
     mean = math.exp(float(np.mean(logs))) if logs else None
-    nominal = _nominal(arm, test) if told.unit == "bit/s" else None
-    adds_up = grows and told.unit.endswith("/s") and not _is_of_one_size(runs, test_name)
+    nominal = _nominal(arm, test) if spec.unit == "bit/s" else None
+    adds_up = grows and spec.unit.endswith("/s") and not _is_of_one_size(runs, test_name)
     together = _together(planned, arm, test) if adds_up else None
     return SweepCell(
         value=value,
         arm=arm_name,
         test=test_name,
         metric=metric,
-        unit=told.unit,
-        better=told.better,
+        unit=spec.unit,
+        better=spec.better,
         runs=len(logs),
         mean=mean,
         share_of_nominal=None if mean is None or nominal is None else mean / nominal,
@@ -269,13 +269,13 @@ def _nominal(arm: Arm, test: TestBase) -> float | None:
 
 def _is_of_one_size(runs: Iterable[SweepRun], test_name: str) -> bool:
     """Whether a test is a workload with as many members at each value, so that it never grows."""
-    found = {
+    sizes = {
         (run.value, test.member_count)
         for run in runs
         for test in run.planned.plan.tests
         if test.name == test_name
     }
-    values, numbers = ({each[place] for each in found} for place in (0, 1))
+    values, numbers = ({each[place] for each in sizes} for place in (0, 1))
     return len(values) > 1 and len(numbers) == 1 and None not in numbers
 
 
@@ -302,13 +302,13 @@ def _against_first(
             update={"verdict": "inconclusive", "reason": f"no run with {where} has a result"}
         )
     level = float(np.mean(ours) - np.mean(first))
-    found = {"ratio": ratios((level, level))[0], "verdict": "inconclusive"}
+    update = {"ratio": ratios((level, level))[0], "verdict": "inconclusive"}
     if estimate is None:
         reason = "one run of a value; an interval needs two of each"
-        return cell.model_copy(update={**found, "reason": reason})
+        return cell.model_copy(update={**update, "reason": reason})
     return cell.model_copy(
         update={
-            **found,
+            **update,
             "ci95": estimate.interval(CONFIDENCE),
             "ci_simultaneous": estimate.shown(outlook, None),
             "reason": why_inconclusive(estimate, outlook),
@@ -321,10 +321,10 @@ def _against_first(
 
 def _by_metric(cells: Iterable[SweepCell]) -> list[list[SweepCell]]:
     """The cells of each metric of an arm, in the order of the values."""
-    found: dict[_Key, list[SweepCell]] = {}
+    by_metric: dict[_Key, list[SweepCell]] = {}
     for cell in cells:
-        found.setdefault((cell.arm, cell.test, cell.metric), []).append(cell)
-    return list(found.values())
+        by_metric.setdefault((cell.arm, cell.test, cell.metric), []).append(cell)
+    return list(by_metric.values())
 
 
 def _adds_up(cells: Sequence[SweepCell]) -> bool:
@@ -340,13 +340,13 @@ def _subject(cell: SweepCell) -> str:
 def _of_metric(cells: Sequence[SweepCell], title: Callable[[Value], str]) -> str:
     """One metric of an arm at all values."""
     first, *others = cells
-    told = [f"{quantity(first.mean, first.unit)}{_share(first)} with {title(first.value)}"]
+    parts = [f"{quantity(first.mean, first.unit)}{_share(first)} with {title(first.value)}"]
     for cell in others:
-        said = f"{quantity(cell.mean, cell.unit)}{_share(cell)} with {title(cell.value)}"
+        text = f"{quantity(cell.mean, cell.unit)}{_share(cell)} with {title(cell.value)}"
         if figures := change_with_interval(cell.ratio, cell.shown_interval):
-            said += f", {figures}"
-        told.append(f"{said}, {cell.verdict}{f' ({cell.reason})' if cell.reason else ''}")
-    return f"{_subject(first)} of {first.arm}: {'; '.join(told)}."
+            text += f", {figures}"
+        parts.append(f"{text}, {cell.verdict}{f' ({cell.reason})' if cell.reason else ''}")
+    return f"{_subject(first)} of {first.arm}: {'; '.join(parts)}."
 
 
 def _share(cell: SweepCell) -> str:

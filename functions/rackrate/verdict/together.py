@@ -42,7 +42,7 @@ def together(plan: Plan, trials: Mapping[TrialKey, Trial]) -> list[Together]:
     """
     if plan.load != "together":
         return []
-    found = []
+    tests = []
     for test in plan.tests:
         if test.throughput is None:
             continue
@@ -54,8 +54,8 @@ def together(plan: Plan, trials: Mapping[TrialKey, Trial]) -> list[Together]:
                     rounds[key.block, trial.round].append(sending)
         several = {at: of for at, of in sorted(rounds.items()) if len(of) > 1}
         if several:
-            found.append(_of_test(test.name, several))
-    return found
+            tests.append(_of_test(test.name, several))
+    return tests
 
 
 def _of_test(name: str, rounds: Mapping[tuple[int, int], Sequence[Sending]]) -> Together:
@@ -105,7 +105,7 @@ def _overlap(sending: Sequence[Sending], tolerance: float) -> float:
     return min(1.0, max(0.0, first_end - last_start + tolerance) / length)
 
 
-def warnings(found: Iterable[Together]) -> list[str]:
+def warnings(tests: Iterable[Together]) -> list[str]:
     """A sentence for each test with rounds apart."""
     return [
         f"The pairs of {each.test} did not load the network at the same time in"
@@ -114,6 +114,6 @@ def warnings(found: Iterable[Together]) -> list[str]:
         f" {percent(each.least_overlap)} of the test. What it measured may be the network under"
         " less load: let the test last longer, at least five times as long as its pairs take to"
         " start."
-        for each in found
+        for each in tests
         if each.apart
     ]

@@ -63,18 +63,18 @@ def sentence(
     """
     if not verdicts and not regressions:
         return "Nothing can be said: no arm could be compared with the baseline."
-    said = headlines(verdicts)
+    parts = headlines(verdicts)
     if regressions and differences is not None:
         earlier = _earlier(regressions[0].baseline)
-        said.append(what_differed(differences, regressions, f"since {earlier}"))
-    said += headlines(regressions)
+        parts.append(what_differed(differences, regressions, f"since {earlier}"))
+    parts += headlines(regressions)
     every = [*verdicts, *regressions]
-    said += still_open((subject(v), more_needed(v) or v.reason) for v in every if not v.is_decided)
-    said += [_explained_by_limits(verdicts)]
-    said += [_steadiness(verdict) for verdict in every]
-    said += drifts(verdicts)
-    said += mark_notes(marks, measured, least_share=MANY_MARKED)
-    return " ".join(part for part in said if part)
+    parts += still_open((subject(v), more_needed(v) or v.reason) for v in every if not v.is_decided)
+    parts += [_explained_by_limits(verdicts)]
+    parts += [_steadiness(verdict) for verdict in every]
+    parts += drifts(verdicts)
+    parts += mark_notes(marks, measured, least_share=MANY_MARKED)
+    return " ".join(part for part in parts if part)
 
 
 def drifts(verdicts: Iterable[Verdict]) -> list[str]:
@@ -95,27 +95,27 @@ def mark_notes(marks: Sequence[Mark], measured: int, *, least_share: float = 0.0
     for name, trials in sorted(marked.items(), key=lambda entry: (-len(entry[1]), entry[0])):
         if len(trials) < least_share * measured:
             continue
-        said = meaning(name, singular=len(trials) == 1)
-        notes.append(f"{len(trials)} of {counted(measured, 'trial')} {said}.")
+        words = meaning(name, singular=len(trials) == 1)
+        notes.append(f"{len(trials)} of {counted(measured, 'trial')} {words}.")
     return notes
 
 
 def meaning(mark: str, *, singular: bool) -> str:
     """The meaning of a mark, which follows `1 trial` or `2 trials`."""
-    found = MARKS.get(mark, f"bear the mark {mark}")
+    words = MARKS.get(mark, f"bear the mark {mark}")
     if not singular:
-        return found
-    verb, _, rest = found.partition(" ")
+        return words
+    verb, _, rest = words.partition(" ")
     verb = {"have": "has", "bear": "bears"}.get(verb, verb)
     return f"{verb} {rest}".replace(" they ", " it ").replace(" their ", " its ")
 
 
 def headlines(verdicts: Sequence[Verdict]) -> list[str]:
     """The headlines: one for the verdicts of each baseline and scope, in their order."""
-    found: dict[str, list[Verdict]] = {}
+    by_subject: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        found.setdefault(f"{_against(verdict)}{_claim(verdict)}", []).append(verdict)
-    return [headline(against, alike) for against, alike in found.items()]
+        by_subject.setdefault(f"{_against(verdict)}{_claim(verdict)}", []).append(verdict)
+    return [headline(against, alike) for against, alike in by_subject.items()]
 
 
 def _against(verdict: Verdict) -> str:
@@ -186,11 +186,11 @@ def what_differed(
     return f"What differed {between}: {'; '.join(shown)}."
 
 
-def with_scale(said: str, scale: float | None) -> str:
+def with_scale(conclusion: str, scale: float | None) -> str:
     """A conclusion with the scale of a lab's network, for places without the page."""
     if scale is None:
-        return said
-    return f"{said} Network scaled by {scale:g}: figures are not EC2's."
+        return conclusion
+    return f"{conclusion} Network scaled by {scale:g}: figures are not EC2's."
 
 
 def line(verdict: Verdict) -> str:
@@ -198,16 +198,16 @@ def line(verdict: Verdict) -> str:
 
     Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline`.
     """
-    said = subject(verdict)
+    text = subject(verdict)
     if verdict.ratio is not None:
-        said += f" {change(verdict.ratio)}"
+        text += f" {change(verdict.ratio)}"
     if (medians := levels(verdict)) is not None:
-        said += f", {medians}"
+        text += f", {medians}"
     if (ends := verdict.shown_interval) is not None:
-        said += f" (95 % CI {changes(ends)})"
-    said += f": {verdict.verdict}, {heading(verdict)}"
+        text += f" (95 % CI {changes(ends)})"
+    text += f": {verdict.verdict}, {heading(verdict)}"
     because = more_needed(verdict) or verdict.reason
-    return f"{said}: {because}" if because and not verdict.is_decided else said
+    return f"{text}: {because}" if because and not verdict.is_decided else text
 
 
 def sides(of: Verdict | Answer | DrawRatio) -> tuple[float | None, float | None]:
@@ -244,23 +244,23 @@ def _pairs_of(pairs: Pairs) -> str:
     return f"{pairs.arm} and {counted(pairs.baseline, 'pair')}"
 
 
-def still_open(found: Iterable[tuple[str, str | None]]) -> list[str]:
+def still_open(items: Iterable[tuple[str, str | None]]) -> list[str]:
     """A sentence for each thing that open comparisons lack, with their subjects.
 
     Args:
-        found: the subjects, each with what would settle it, or why it is inconclusive.
+        items: the subjects, each with what would settle it, or why it is inconclusive.
     """
-    return [f"{listed(names)}: {because}." for because, names in names_by_reason(found).items()]
+    return [f"{listed(names)}: {because}." for because, names in names_by_reason(items).items()]
 
 
 def _explained_by_limits(verdicts: Sequence[Verdict]) -> str:
     """A sentence on the decided verdicts that documented limits explain."""
-    found = [
+    names = [
         f"{subject(verdict)} ({verdict.ceiling.name})"
         for verdict in verdicts
         if verdict.is_decided and verdict.ceiling is not None and verdict.ceiling.explains
     ]
-    return f"EC2's documented limits explain {listed(dict.fromkeys(found))}." if found else ""
+    return f"EC2's documented limits explain {listed(dict.fromkeys(names))}." if names else ""
 
 
 def _steadiness(verdict: Verdict) -> str:
@@ -312,7 +312,7 @@ def losses(
 def loss(causes: Sequence[Loss], *, planned: int) -> str:
     """A message on lost trials with the most frequent causes."""
     lost = sum(cause.count for cause in causes)
-    told = [cause.of_trials for cause in causes[:_REASONS_SHOWN]]
+    parts = [cause.of_trials for cause in causes[:_REASONS_SHOWN]]
     if others := sum(cause.count for cause in causes[_REASONS_SHOWN:]):
-        told.append(f"{counted(others, 'trial')}: other reasons, which the report lists")
-    return f"{lost} of {planned} trials were lost: {'; '.join(told)}"
+        parts.append(f"{counted(others, 'trial')}: other reasons, which the report lists")
+    return f"{lost} of {planned} trials were lost: {'; '.join(parts)}"

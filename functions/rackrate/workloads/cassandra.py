@@ -371,8 +371,8 @@ class Test(TimedTest, LatencyTest, WorkloadTest):
             "replicas": self.replicas,
             "number": OWN_NUMBER,
         }
-        given = [word for name, value in parameters.items() for word in ("-P", f"{name}={value}")]
-        return [f"{FILES}/load.rn", *given]
+        options = [word for name, value in parameters.items() for word in ("-P", f"{name}={value}")]
+        return [f"{FILES}/load.rn", *options]
 
 
 def parse(text: str, test: Test) -> Measurement:
@@ -477,14 +477,14 @@ def _percentiles(times: Histogram, printed: Mapping[float, float], test: Test) -
 
 def _settings(conf: Mapping[str, Any]) -> dict[str, Any]:
     """What latte was asked for, by its report."""
-    given = dict(conf["params"])
+    parameters = dict(conf["params"])
     return {
         "seconds": conf["run_duration"]["Time"]["secs"],
         "threads": conf["threads"],
         "concurrency": conf["concurrency"],
         "consistency": str(conf["connection"]["consistency"]).upper(),
         "reads": sum(each["weight"] for each in conf["functions"] if each["name"] == "read"),
-        **{name: int(given[name]) for name in ("rows", "bytes", "replicas")},
+        **{name: int(parameters[name]) for name in ("rows", "bytes", "replicas")},
     }
 
 

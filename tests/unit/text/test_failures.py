@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rackrate.results.build import RunFailure
-from rackrate_text.failures import grouped, lines_of, place, told, without_ids
+from rackrate_text.failures import explain, grouped, lines_of, place, without_ids
 from rackrate_text.names import is_id
 from rackrate_text.printable import printable
 
@@ -115,7 +115,7 @@ def test_the_error_of_a_child_execution_is_told_as_its_own() -> None:
 
 def test_equal_causes_count_once_whatever_their_ids() -> None:
     reasons = [
-        *(told("Runtime.ExitError", crash(each)).text for each in (REQUEST, OTHER)),
+        *(explain("Runtime.ExitError", crash(each)).text for each in (REQUEST, OTHER)),
         f"the pod run-0a1b2c3d4e-1-2-abcdef0123-1 at 10.0.0.{7}:5201 is gone (RequestId: {OTHER})",
         f"the pod run-0a1b2c3d4e-2-1-fedcba3210-1 at 10.0.1.9:41523 is gone (RequestId: {REQUEST})",
     ]

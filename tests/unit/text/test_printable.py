@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackrate_text.failures import told
+from rackrate_text.failures import explain
 from rackrate_text.printable import printable
 
 SHOWN = st.text("abc é0;:[]\\\n\t", max_size=8)
@@ -61,10 +61,12 @@ def test_no_text_takes_more_than_linear_time(text):
     # of a processor, so that a busy machine makes no difference.
     code = "import json, resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (10, 10));"
     code += "sys.path = json.loads(sys.argv[1]); from rackrate_text import failures;"
-    code += "text = json.load(sys.stdin); failures.without_ids(failures.told('Error', text).text)"
+    code += (
+        "text = json.load(sys.stdin); failures.without_ids(failures.explain('Error', text).text)"
+    )
     command = [sys.executable, "-c", code, json.dumps(sys.path)]
     assert subprocess.run(command, input=json.dumps(text), text=True, check=False).returncode == 0
 
 
 def test_a_time_that_is_no_number_is_told_as_it_is():
-    assert "1..2" in told("Odd", "Task timed out after 1..2 seconds").text
+    assert "1..2" in explain("Odd", "Task timed out after 1..2 seconds").text

@@ -87,13 +87,13 @@ def told(*found):
 
 def test_a_run_differs_from_itself_in_nothing():
     found = differences(run(), [run()])
-    assert (found.found, found.untold) == ([], [])
+    assert (found.changes, found.unrecorded) == ([], [])
 
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_every_fact_of_nodes_is_told_with_both_values(fact):
     other = OTHERS.get(fact, "two")
-    (difference,) = differences(of_every_node(run(), **{fact: other}), [run()]).found
+    (difference,) = differences(of_every_node(run(), **{fact: other}), [run()]).changes
     assert difference.what in NODE_FACTS
     for said, value in ((difference.run, other), (difference.other, FACTS[fact])):
         assert all(str(part) in said for part in (value if isinstance(value, tuple) else [value]))
@@ -112,8 +112,8 @@ def test_what_the_network_cards_are_is_told_with_both_values(fact):
     def having(**facts):
         return of_every_node(run(), interfaces={"ens5": CARD.model_copy(update=facts)})
 
-    assert differences(having(), [having()]).found == []
-    (difference,) = differences(having(**CARD_FACTS[fact]), [having()]).found
+    assert differences(having(), [having()]).changes == []
+    (difference,) = differences(having(**CARD_FACTS[fact]), [having()]).changes
     assert difference.what == fact
     assert difference.run != difference.other
 
@@ -127,7 +127,7 @@ def test_no_fact_of_a_node_is_forgotten():
 def test_what_only_one_arm_has_otherwise_names_the_arm():
     one, other = run().planned_run.arms[1].nodes
     newer_kernel = (one.model_copy(update={"kernel": "two"}), other)
-    assert differences(with_arm(run(), 1, nodes=newer_kernel), [run()]).found == told(
+    assert differences(with_arm(run(), 1, nodes=newer_kernel), [run()]).changes == told(
         ("kernel of baseline", "one, two", "one")
     )
 
@@ -141,7 +141,7 @@ FACTS_OF_ARMS = (
 @pytest.mark.parametrize("fact", FACTS_OF_ARMS)
 def test_every_fact_of_arms_is_told(fact):
     other = OTHERS.get(fact, "other")
-    (difference,) = differences(with_arm(run(), 0, **{fact: other}), [run()]).found
+    (difference,) = differences(with_arm(run(), 0, **{fact: other}), [run()]).changes
     what, _, arm = difference.what.rpartition(" of ")
     assert (what in ARM_FACTS, arm) == (True, "treatment")
     assert difference.run == {True: "true", ("one", "two"): "one, two"}.get(other, other)
@@ -157,14 +157,14 @@ def test_no_fact_of_an_arm_is_forgotten():
 
 def test_another_bandwidth_weighting_is_told():
     weighted = InstanceNetwork(bandwidth_weighting="vpc-1")
-    found = differences(with_arm(run(), 0, network=weighted), [run()]).found
+    found = differences(with_arm(run(), 0, network=weighted), [run()]).changes
     assert found == told(("bandwidth weighting of treatment", "vpc-1", "default"))
 
 
 @pytest.mark.parametrize("field", PLAN_FIELDS)
 def test_every_field_of_the_plan_is_told_with_both_values(field):
     ours, theirs = run(**{field: OTHERS[field]}), run()
-    (difference,) = differences(ours, [theirs]).found
+    (difference,) = differences(ours, [theirs]).changes
     assert difference.what == field
     for said, each in ((difference.run, ours), (difference.other, theirs)):
         assert said == str(each.planned_run.plan.to_json()[field]).lower()
@@ -176,12 +176,12 @@ def test_no_field_of_a_plan_is_forgotten():
 
 
 def test_seeds_are_no_difference():
-    assert differences(run(seed=1), [run(seed=2)]).found == []
+    assert differences(run(seed=1), [run(seed=2)]).changes == []
 
 
 def test_parameters_of_a_test_are_told_one_by_one():
     longer = TCP.model_copy(update={"seconds": 20, "streams": 4})
-    assert differences(run(tests=(longer, RTT)), [run()]).found == told(
+    assert differences(run(tests=(longer, RTT)), [run()]).changes == told(
         ("streams of the test tcp-1", "4", "1"),
         ("seconds of the test tcp-1", "20", "10"),
     )
@@ -189,7 +189,7 @@ def test_parameters_of_a_test_are_told_one_by_one():
 
 def test_tests_and_arms_that_only_one_run_has_are_told():
     without_treatment = with_arms(run(tests=(TCP,)), lambda arms: arms[1:])
-    assert differences(without_treatment, [run()]).found == told(
+    assert differences(without_treatment, [run()]).changes == told(
         ("arms", "baseline", "baseline, treatment"),
         ("tests", "tcp-1", "rtt, tcp-1"),
     )
@@ -208,13 +208,13 @@ def test_versions_of_tools_are_those_of_measured_trials():
 
     lost = {**VALUES, ("rtt", "baseline"): [None] * 6}
     ours, theirs = (of_every_node(evidence(values), **FACTS) for values in (VALUES, lost))
-    found = differences(with_version("2.0", ours), [with_version("1.0", theirs)]).found
+    found = differences(with_version("2.0", ours), [with_version("1.0", theirs)]).changes
     assert found == told(*((f"version of {tool}", "2.0", "1.0") for tool in ("iperf3", "ping")))
 
 
 def test_other_nodes_are_told_by_their_instances_and_many_by_their_number():
     many = tuple(Node(name=f"n{i}", instance_id=f"i-{i}", **FACTS) for i in range(1000))
-    assert differences(with_arm(run(), 0, nodes=many), [run()]).found == told(
+    assert differences(with_arm(run(), 0, nodes=many), [run()]).changes == told(
         ("nodes of treatment", "i-0, i-1, i-10, i-100 and 996 more", "node-a, node-b")
     )
 
@@ -224,16 +224,16 @@ def test_a_difference_beyond_what_is_shown_is_still_one():
         with_arm(run(), 0, nodes=[Node(name=f"n{i}", **FACTS) for i in (1, 2, 3, 4, last)])
         for last in (5, 6)
     )
-    assert [each.what for each in differences(ours, [theirs]).found] == ["nodes of treatment"]
+    assert [each.what for each in differences(ours, [theirs]).changes] == ["nodes of treatment"]
 
 
 def test_what_only_one_run_recorded_is_neither_the_same_nor_another():
     found = differences(run(), [evidence(VALUES)])
-    assert found.found == told(("scale of the lab's network", "0.05", "1")), (
+    assert found.changes == told(("scale of the lab's network", "0.05", "1")), (
         "a network that is not scaled has no label"
     )
-    assert "CNI" in found.untold
-    assert "kernel" in found.untold
+    assert "CNI" in found.unrecorded
+    assert "kernel" in found.unrecorded
 
 
 def with_kernels(*kernels):
@@ -241,7 +241,7 @@ def with_kernels(*kernels):
 
 
 def test_what_all_other_runs_have_in_common_is_told_once():
-    assert differences(run(), with_kernels("two", "two", "two")).found == told(
+    assert differences(run(), with_kernels("two", "two", "two")).changes == told(
         ("kernel", "one", "two")
     )
 
@@ -249,28 +249,28 @@ def test_what_all_other_runs_have_in_common_is_told_once():
 @pytest.mark.parametrize("ours", ["one", "two", "three"])
 def test_what_varies_among_the_other_runs_is_told_as_varying(ours):
     after = of_every_node(run(), kernel=ours)
-    (difference,) = differences(after, with_kernels("one", "two", "one")).found
+    (difference,) = differences(after, with_kernels("one", "two", "one")).changes
     assert difference == told(("kernel", ours, "varying: one, two"))[0]
     assert difference.varies
 
 
 def test_what_the_other_runs_have_in_common_comes_before_what_varies_among_them():
     others = with_kernels("one", "two")
-    found = differences(run(blocks=12), others).found
+    found = differences(run(blocks=12), others).changes
     assert [(each.what, each.varies) for each in found] == [("blocks", False), ("kernel", True)]
 
 
 def test_a_test_whose_parameters_vary_among_the_other_runs_is_told():
     longer = TCP.model_copy(update={"seconds": 20})
-    assert differences(run(), [run(), run(tests=(longer, RTT))]).found == told(
+    assert differences(run(), [run(), run(tests=(longer, RTT))]).changes == told(
         ("seconds of the test tcp-1", "10", "varying: 10, 20")
     )
 
 
 def test_what_one_of_several_runs_did_not_record_is_not_compared():
     found = differences(run(), [run(), evidence(VALUES)])
-    assert "kernel" in found.untold
-    assert "kernel" not in {each.what for each in found.found}
+    assert "kernel" in found.unrecorded
+    assert "kernel" not in {each.what for each in found.changes}
 
 
 TEXTS = st.text(min_size=1)
@@ -279,6 +279,6 @@ TEXTS = st.text(min_size=1)
 @given(st.sampled_from([f for f in FACTS if f not in OTHERS]), TEXTS, TEXTS)
 def test_differences_are_the_same_from_either_side(fact, one, other):
     ours, theirs = (of_every_node(run(), **{fact: value}) for value in (one, other))
-    there, back = differences(ours, [theirs]).found, differences(theirs, [ours]).found
+    there, back = differences(ours, [theirs]).changes, differences(theirs, [ours]).changes
     assert told(*((d.what, d.other, d.run) for d in there)) == back
     assert len(there) == (one != other)

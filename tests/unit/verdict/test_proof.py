@@ -25,7 +25,7 @@ def product(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
     return list(itertools.product(*axes))
 
 
-WORLDS = [world for world in verdict.WORLDS if world.asked_from <= 6]
+WORLDS = [world for world in verdict.WORLDS if world.required_from <= 6]
 #: Each question with its number of runs and, if not all, its cases.
 CASES: dict[str, tuple[Callable[..., Iterator[Line]], int, list[tuple[Any, ...]] | None]] = {
     "coverage": (verdict.coverage, RUNS // 2, product(WORLDS, (6,))),
@@ -78,6 +78,6 @@ def test_the_verdicts_keep_their_error_rates(case: str) -> None:
     beyond = [
         str(line)
         for line in lines
-        if line.asked and not line.low - SLACK <= line.figure <= line.high + SLACK
+        if line.required and not line.low - SLACK <= line.figure <= line.high + SLACK
     ]
     assert beyond == []

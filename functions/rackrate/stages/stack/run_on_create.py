@@ -21,7 +21,7 @@ from rackrate.executions.store import Store
 from rackrate.stack.custom_resource import NOTHING, Answer, logger, reason, respond, sentences
 from rackrate.stack.patience import Patience
 from rackrate_contract.document import Json
-from rackrate_text.failures import told
+from rackrate_text.failures import explain
 
 #: The prefix of these runs' names. The template's rule and policies rely on it.
 PREFIX = "stack-"
@@ -275,7 +275,7 @@ def failure_text(run_id: str, execution: Mapping[str, Any], bucket_name: str) ->
     ended = {"ABORTED": "was stopped", "TIMED_OUT": "took too long"}
     how = ended.get(execution["status"], "failed")
     error, cause = execution.get("error") or "", execution.get("cause") or ""
-    reason = sentences(told(error, cause).text)
+    reason = sentences(explain(error, cause).text)
     why = ": ".join(part for part in (error, reason) if part).rstrip(".")
     return (
         f"The run {run_id} {how}{f' with {why}' if why else ''}."
