@@ -76,7 +76,7 @@ def test_checkov_finds_nothing(report: Report) -> None:
 
 def test_every_skip_in_a_template_says_why(report: Report) -> None:
     unexplained = [
-        found for found, reason in report.skipped.items() if len(reason.split()) < WORDS_OF_A_REASON
+        check for check, reason in report.skipped.items() if len(reason.split()) < WORDS_OF_A_REASON
     ]
     assert unexplained == []
 
@@ -90,8 +90,8 @@ def test_every_skip_of_the_whole_stack_says_why() -> None:
 
 def test_no_skip_is_for_a_check_that_would_pass(report: Report, without_skips: Report) -> None:
     everywhere = set(reasons_of_settings())
-    assert everywhere <= {found.check for found in without_skips.failed}
-    needed = {found for found in without_skips.failed if found.check not in everywhere}
+    assert everywhere <= {check.check for check in without_skips.failed}
+    needed = {check for check in without_skips.failed if check.check not in everywhere}
     assert set(report.skipped) == needed
 
 
@@ -102,7 +102,7 @@ def test_every_skip_in_a_template_stands_where_checkov_sees_it(report: Report) -
             for path in TEMPLATES
         }
     )
-    assert +written == Counter(found.file for found in report.skipped)
+    assert +written == Counter(check.file for check in report.skipped)
 
 
 def start(directory: Path, home: Path) -> subprocess.Popen[bytes]:

@@ -51,13 +51,13 @@ def every(kind):
 
 def references(value):
     """The parameters and resources that a value refers to."""
-    found = set()
+    names = set()
     for inner in walk(value):
         if isinstance(inner, dict):
-            found |= {inner["Ref"]} if isinstance(inner.get("Ref"), str) else set()
+            names |= {inner["Ref"]} if isinstance(inner.get("Ref"), str) else set()
             text = inner.get("Fn::Sub", "")
-            found |= set(re.findall(r"\$\{(\w+)", text[0] if isinstance(text, list) else text))
-    return found
+            names |= set(re.findall(r"\$\{(\w+)", text[0] if isinstance(text, list) else text))
+    return names
 
 
 def needed(needs, name):
@@ -108,8 +108,8 @@ class TestNestedStacks:
     def test_each_hands_the_cost_allocation_tags_to_its_resources(self):
         stack = {"Key": "rackrate:stack", "Value": {"Ref": "AWS::StackName"}}
         center = {"Key": "rackrate:cost-center", "Value": {"Ref": "CostCenter"}}
-        wanted = zip(ROOTS, ([stack, center], [stack]), strict=True)
-        for path, tags in wanted:
+        expected = zip(ROOTS, ([stack, center], [stack]), strict=True)
+        for path, tags in expected:
             assert all(properties["Tags"] == tags for properties in NESTED_OF[path].values())
 
     def test_every_template_is_used(self):
@@ -151,10 +151,10 @@ def test_a_parameter_of_both_roots_takes_the_same_values():
 @pytest.mark.parametrize("root", [OWN, EXISTING], ids=ids(ROOTS))
 class TestRoots:
     def test_the_preflight_comes_first_and_what_is_kept_comes_after_the_nodes(self, root):
-        given = {"ExistingClusterName": "mine", "RunOnCreate": "{}", "EncryptionKey": "create"}
-        given |= {"CampaignSchedule": "rate(1 day)", "ToolImage": "build"}
+        parameters = {"ExistingClusterName": "mine", "RunOnCreate": "{}", "EncryptionKey": "create"}
+        parameters |= {"CampaignSchedule": "rate(1 day)", "ToolImage": "build"}
         values = {name: p.get("Default") for name, p in root["Parameters"].items()}
-        conditions = resolver(root, values | given)
+        conditions = resolver(root, values | parameters)
         conditions.evaluate_conditions()
         stack = Stack("id", "name", "", {}, [], {}, template=root)
         stack.conditions = conditions.conditions
@@ -328,8 +328,8 @@ class TestArms:
         self, group, is_id, placement
     ):
         template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
-        given = {"PlacementGroup": group, "PlacementGroupIsId": is_id, "AWS::NoValue": None}
-        known = resolver(template, {**dict.fromkeys(template["Parameters"], ""), **given})
+        parameters = {"PlacementGroup": group, "PlacementGroupIsId": is_id, "AWS::NoValue": None}
+        known = resolver(template, {**dict.fromkeys(template["Parameters"], ""), **parameters})
         known.evaluate_conditions()
         data = template["Resources"]["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
         assert known.resolve({"Placement": data["Placement"]}).get("Placement") == placement
@@ -337,14 +337,14 @@ class TestArms:
     def test_nodes_of_a_placement_group_start_in_one_subnet(self):
         """A cluster group lies in one zone. The others fail at an upgrade, if not before."""
         template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
-        given = {"PlacementGroup": "mine", "SubnetIds": ["one", "other"]}
-        known = resolver(template, {**dict.fromkeys(template["Parameters"], ""), **given})
+        parameters = {"PlacementGroup": "mine", "SubnetIds": ["one", "other"]}
+        known = resolver(template, {**dict.fromkeys(template["Parameters"], ""), **parameters})
         known.evaluate_conditions()
         for group in resources(template, "AWS::EKS::Nodegroup").values():
             assert known.resolve(group["Properties"]["Subnets"]) == ["one"]
 
     @pytest.mark.parametrize(
-        ("given", "made", "told"),
+        ("parameters", "properties", "name"),
         [
             ({"Strategy": "precision-time"}, {"Strategy": "precision-time"}, "new"),
             ({"Strategy": "cluster", **OF_OTHERS}, {"Strategy": "cluster"}, "new"),
@@ -362,14 +362,19 @@ class TestArms:
             ({"Strategy": "none"}, None, ""),
         ],
     )
-    def test_the_new_group_has_its_strategys_properties(self, given, made, told):
+    def test_the_new_group_has_its_strategys_properties(self, parameters, properties, name):
         template = LOADED[ROOT / "templates" / "placement.yaml"]
-        values = {**dict.fromkeys(template["Parameters"], ""), "AWS::NoValue": None, **given}
+        values = {**dict.fromkeys(template["Parameters"], ""), "AWS::NoValue": None, **parameters}
         known = resolver(template, {**values, "Group": "new"})
         known.evaluate_conditions()
         group = template["Resources"]["Group"]
-        found = known.resolve(group["Properties"]) if known.conditions[group["Condition"]] else None
-        assert (found, known.resolve(template["Outputs"]["Group"]["Value"])) == (made, told)
+        actual = (
+            known.resolve(group["Properties"]) if known.conditions[group["Condition"]] else None
+        )
+        assert (actual, known.resolve(template["Outputs"]["Group"]["Value"])) == (
+            properties,
+            name,
+        )
 
     def test_nodes_and_group_carry_the_label_and_tag_of_their_placement(self):
         template = LOADED[ROOT / "templates" / "nodegroup.yaml"]["Resources"]
@@ -411,11 +416,11 @@ def test_the_longest_stack_name_that_preflight_accepts_fits_every_name_that_temp
 def test_what_is_kept_and_what_is_dropped_are_the_same_but_for_their_policy():
     pairs = 0
     for template in LOADED.values():
-        for name, kept in template["Resources"].items():
+        for name, retained in template["Resources"].items():
             if name.startswith("Kept"):
                 dropped = template["Resources"][name.replace("Kept", "Dropped")]
-                assert kept["Properties"] == dropped["Properties"], name
-                assert (kept["DeletionPolicy"], dropped["DeletionPolicy"]) == (
+                assert retained["Properties"] == dropped["Properties"], name
+                assert (retained["DeletionPolicy"], dropped["DeletionPolicy"]) == (
                     "RetainExceptOnCreate",
                     "Delete",
                 )
@@ -504,14 +509,14 @@ class TestFunctions:
 
 
 def test_functions_that_talk_to_the_cluster_and_no_others_may_enter_it():
-    found = [
+    inside = [
         entry
         for name in ("benchmark.yaml", "campaign.yaml")
         for entry in resources(LOADED[ROOT / "templates" / name], "AWS::EKS::AccessEntry").values()
     ]
     entries = {
         entry["Properties"]["PrincipalArn"]["Fn::GetAtt"][0].removesuffix("Role").lower()
-        for entry in found
+        for entry in inside
     }
     talking = {
         path.stem.replace("_", "")
@@ -519,7 +524,7 @@ def test_functions_that_talk_to_the_cluster_and_no_others_may_enter_it():
         if re.search(r"\bresources\.cluster\b", path.read_text())
     }
     assert entries == talking | {"change"}, "change talks to it in rackrate.changes"
-    for entry in found:
+    for entry in inside:
         assert "AccessPolicies" not in entry["Properties"]
         assert entry["Properties"]["KubernetesGroups"] == [{"Ref": "RunnersGroup"}]
 

@@ -20,10 +20,10 @@ from tests.unit.samples import SETTINGS
 
 @pytest.fixture
 def eks():
-    found = Eks(FakeCluster())
-    for name in found.addons:
-        found.roll(name, 4)
-    return found
+    eks = Eks(FakeCluster())
+    for name in eks.addons:
+        eks.roll(name, 4)
+    return eks
 
 
 @pytest.fixture
@@ -60,20 +60,20 @@ class TestVpcCni:
 
     def test_it_is_made_when_it_is_active_and_every_node_has_it(self, resources, eks):
         eks.addons["vpc-cni"]["configurationValues"] = '{"env": {"MAX_ENI": "1"}}'
-        made = self.make(resources, {})
-        assert not made.done
+        result = self.make(resources, {})
+        assert not result.done
         assert eks.addons["vpc-cni"]["addonVersion"] == NEW
-        kept = json.loads(eks.addons["vpc-cni"]["configurationValues"])
-        assert kept == {"env": {"MAX_ENI": "1"}}, "the configuration stays"
-        assert not self.make(resources, made.progress).done
+        configuration = json.loads(eks.addons["vpc-cni"]["configurationValues"])
+        assert configuration == {"env": {"MAX_ENI": "1"}}, "the configuration stays"
+        assert not self.make(resources, result.progress).done
         eks.end("vpc-cni", have=3)
-        made = self.make(resources, made.progress)
-        assert (made.done, made.phase) == (
+        result = self.make(resources, result.progress)
+        assert (result.done, result.phase) == (
             False,
             "the add-on vpc-cni is ACTIVE, and 3 of 4 nodes have it",
         )
         eks.roll("vpc-cni", 4)
-        assert self.make(resources, made.progress).done
+        assert self.make(resources, result.progress).done
         assert len(eks.updates) == 1
 
     def test_a_call_whose_answer_got_lost_does_not_update_twice(self, resources, eks):
@@ -93,16 +93,16 @@ class TestVpcCni:
         waiting = self.make(resources, {})
         assert not waiting.done
         eks.refusal = None
-        made = self.make(resources, waiting.progress)
-        assert made.progress["since"] == waiting.progress["since"], "the time goes on"
+        result = self.make(resources, waiting.progress)
+        assert result.progress["since"] == waiting.progress["since"], "the time goes on"
         assert len(eks.updates) == 1
 
     def test_a_failed_update_is_quoted(self, resources, eks):
-        made = self.make(resources, {})
+        result = self.make(resources, {})
         errors = [{"errorCode": "ConfigurationConflict", "errorMessage": "Conflicts found"}]
         eks.end("vpc-cni", status="Failed", active="UPDATE_FAILED", errors=errors)
         with pytest.raises(ChangeFailed, match=r"is Failed\nConfigurationConflict: Conf"):
-            self.make(resources, made.progress)
+            self.make(resources, result.progress)
 
     def test_a_later_attempt_updates_an_addon_whose_update_failed(self, resources, eks):
         eks.addons["vpc-cni"].update(addonVersion=NEW, status="UPDATE_FAILED")
@@ -110,15 +110,15 @@ class TestVpcCni:
         assert len(eks.updates) == 1
 
     def test_an_addon_that_does_not_get_active_ends_the_wait_with_its_issues(self, resources, eks):
-        made = self.make(resources, {})
+        result = self.make(resources, {})
         health = {"issues": [{"code": "InsufficientNumberOfReplicas", "message": "3 of 4"}]}
         eks.addons["vpc-cni"]["health"] = health
         eks.end("vpc-cni", have=3, active="DEGRADED")
-        assert not self.make(resources, made.progress).done
-        since = datetime.datetime.fromisoformat(made.progress["since"])
+        assert not self.make(resources, result.progress).done
+        since = datetime.datetime.fromisoformat(result.progress["since"])
         late = since - datetime.timedelta(seconds=PATIENCE_SECONDS + 1)
         with pytest.raises(ChangeFailed, match=r"3 of 4 nodes have it after .*\nInsuff.*: 3 of 4"):
-            self.make(resources, {**made.progress, "since": late.isoformat()})
+            self.make(resources, {**result.progress, "since": late.isoformat()})
 
     def test_what_was_there_before_is_put_back(self, resources, eks):
         before = json.loads(json.dumps(VpcCni().before(resources)))
@@ -142,11 +142,11 @@ class TestKubeProxy:
         return json.loads(eks.addons["kube-proxy"].get("configurationValues", "{}"))
 
     def make(self, mode, resources, eks):
-        made = KubeProxy().make(mode, {}, resources)
-        if not made.done:
+        result = KubeProxy().make(mode, {}, resources)
+        if not result.done:
             eks.end("kube-proxy")
-            made = KubeProxy().make(mode, made.progress, resources)
-        return made
+            result = KubeProxy().make(mode, result.progress, resources)
+        return result
 
     def test_the_annotation_of_its_pods_restarts_it(self, resources, eks):
         assert self.make("nftables", resources, eks).done
@@ -160,12 +160,12 @@ class TestKubeProxy:
         assert eks.updates == {}
 
     def test_each_mode_has_an_annotation_of_its_own_and_the_rest_stays(self, resources, eks):
-        given = {"podAnnotations": {"team": "net"}, "resources": {"requests": {"cpu": "1"}}}
-        eks.addons["kube-proxy"]["configurationValues"] = json.dumps(given)
+        configuration = {"podAnnotations": {"team": "net"}, "resources": {"requests": {"cpu": "1"}}}
+        eks.addons["kube-proxy"]["configurationValues"] = json.dumps(configuration)
         self.make("nftables", resources, eks)
         self.make("iptables", resources, eks)
         assert self.configuration(eks) == {
-            **given,
+            **configuration,
             "mode": "iptables",
             "podAnnotations": {"team": "net", ANNOTATION: "iptables"},
         }

@@ -60,9 +60,9 @@ class Eks:
 
     def describe_nodegroup(self, *, clusterName, nodegroupName):
         group = self.groups[nodegroupName]
-        found = {**group, "scalingConfig": dict(group["scalingConfig"])}
+        description = {**group, "scalingConfig": dict(group["scalingConfig"])}
         group["status"] = "ACTIVE"
-        return {"nodegroup": found}
+        return {"nodegroup": description}
 
     def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
         group = self.groups[nodegroupName]
@@ -71,8 +71,8 @@ class Eks:
         others = [
             n for n in self.cluster.nodes if not n["metadata"]["name"].startswith(nodegroupName)
         ]
-        wanted = range(scalingConfig["desiredSize"])
-        self.cluster.nodes = others + [node(f"{nodegroupName}-{n}", nodegroupName) for n in wanted]
+        numbers = range(scalingConfig["desiredSize"])
+        self.cluster.nodes = others + [node(f"{nodegroupName}-{n}", nodegroupName) for n in numbers]
 
     def update_nodegroup_version(self, *, clusterName, nodegroupName, releaseVersion):
         if self.refuses:
@@ -106,11 +106,11 @@ def until_done(step, looks=20):
     """Repeat a change or its undoing, as the state machine does."""
     progress = {}
     for _ in range(looks):
-        made = step(progress)
-        if made.done:
-            return made
-        progress = made.progress
-    raise AssertionError(f"it is not done after {looks} looks: {made.phase}")
+        result = step(progress)
+        if result.done:
+            return result
+        progress = result.progress
+    raise AssertionError(f"it is not done after {looks} looks: {result.phase}")
 
 
 def test_what_ec2_does_not_have_is_refused_with_what_it_has(resources):
@@ -178,8 +178,8 @@ def test_an_answer_that_got_lost_begins_no_second_update(resources):
     eks = resources.eks
     until_done(lambda progress: AmiRelease().make(OLD, progress, resources))
     eks.calls.clear()
-    made = AmiRelease().make(NEW, {"updating": {}}, resources)
-    assert not made.done
+    result = AmiRelease().make(NEW, {"updating": {}}, resources)
+    assert not result.done
     AmiRelease().make(NEW, {"updating": {}}, resources)
     assert eks.calls == [(name, NEW) for name in GROUPS]
 

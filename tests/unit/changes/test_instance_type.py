@@ -128,10 +128,10 @@ def resources():
 
 def types(resources):
     """The instance type of each node group's version."""
-    found = [group["launchTemplate"] for group in resources.eks.groups.values()]
+    templates = [group["launchTemplate"] for group in resources.eks.groups.values()]
     return [
         resources.ec2.templates[each["id"]][int(each["version"])]["data"]["InstanceType"]
-        for each in found
+        for each in templates
     ]
 
 

@@ -82,14 +82,14 @@ def faults(values, resources):
 class TestFaults:
     def test_what_limits_the_last_step_is_refused_before_the_first(self, resources):
         assert faults([2, 15, 60], resources) == []
-        found = faults([2, 15, 60, 501], resources)
-        assert {fault.path for fault in found} == {"sweep.nodes[3]"}
-        told = " ".join(fault.problem for fault in found)
-        assert "can have 450: this account allows 450 in each" in told, (
+        refused = faults([2, 15, 60, 501], resources)
+        assert {fault.path for fault in refused} == {"sweep.nodes[3]"}
+        problems = " ".join(fault.problem for fault in refused)
+        assert "can have 450: this account allows 450 in each" in problems, (
             "AWS's default, as the account has none"
         )
-        assert "need 29940 more addresses, 30 each" in told
-        assert "need 2004 vCPUs, and this account allows 640" in told
+        assert "need 29940 more addresses, 30 each" in problems
+        assert "need 2004 vCPUs, and this account allows 640" in problems
 
     def test_raised_quotas_and_a_larger_subnet_have_room_for_it(self, resources, ec2, eks):
         vpc = ec2.create_vpc(CidrBlock="100.64.0.0/16")["Vpc"]["VpcId"]
@@ -109,23 +109,23 @@ class TestFaults:
 
     def test_with_ena_express_a_node_takes_the_addresses_of_one_interface(self, resources):
         arms = tuple(replace(arm, ena_express=not arm.baseline) for arm in SETTINGS.arms)
-        found = faults([300], resources.but(settings=replace(SETTINGS, arms=arms)))
-        told = "10 each (1 network interface of 10 for 9 pods and for quick starts)"
-        assert [told in fault.problem for fault in found].count(True) == 1
+        refused = faults([300], resources.but(settings=replace(SETTINGS, arms=arms)))
+        words = "10 each (1 network interface of 10 for 9 pods and for quick starts)"
+        assert [words in fault.problem for fault in refused].count(True) == 1
 
     @pytest.mark.parametrize(
-        ("type_of_load", "told"), [("g5.xlarge", "240 vCPUs"), ("c5.large", "")]
+        ("type_of_load", "words"), [("g5.xlarge", "240 vCPUs"), ("c5.large", "")]
     )
     def test_load_nodes_of_another_family_have_a_quota_of_their_own(
-        self, resources, eks, type_of_load, told
+        self, resources, eks, type_of_load, words
     ):
         eks.groups["load"] = {**eks.groups["ng-1"], "instanceTypes": [type_of_load]}
         load = StackArm("load", "none", False, ("load",), Selector.parse(f"{LABEL}=load"))
         settings = replace(SETTINGS, load=load, load_node_count=SETTINGS.node_count, max_pods=11)
         quotas = Quotas(**{f"ec2_{STANDARD[2:]}": 640.0, "ec2_DB2E81BA": 128.0})
-        found = faults([2, 60], resources.but(settings=settings, quotas=quotas))
-        assert [fault.path for fault in found] == ["sweep.nodes[1]"] * bool(told)
-        assert all(told in fault.problem and "L-DB2E81BA" in fault.problem for fault in found)
+        refused = faults([2, 60], resources.but(settings=settings, quotas=quotas))
+        assert [fault.path for fault in refused] == ["sweep.nodes[1]"] * bool(words)
+        assert all(words in fault.problem and "L-DB2E81BA" in fault.problem for fault in refused)
 
     def test_a_text_is_no_number_of_nodes(self, resources):
         text, small = faults([2, "15", 1], resources)
@@ -168,17 +168,17 @@ class TestMake:
     def test_all_arms_are_emptied_then_scaled_together_and_all_nodes_waited_for(
         self, resources, eks
     ):
-        made = NodeCount().make(3, {}, resources)
+        result = NodeCount().make(3, {}, resources)
         assert {group["scalingConfig"]["desiredSize"] for group in eks.groups.values()} == {0}
         had = list(resources.cluster.nodes)
         resources.cluster.nodes = []
-        made = NodeCount().make(3, made.progress, resources)
-        assert not made.done
+        result = NodeCount().make(3, result.progress, resources)
+        assert not result.done
         sizes = [group["scalingConfig"] for group in eks.groups.values()]
         assert sizes == [{"minSize": 0, "desiredSize": 3, "maxSize": 3}] * 2
         cluster = resources.cluster
         cluster.nodes = had + [node(f"node-{name}", name) for name in GROUPS]
-        assert NodeCount().make(3, made.progress, resources).done
+        assert NodeCount().make(3, result.progress, resources).done
 
     def test_a_number_that_stays_gets_new_nodes_too(self, resources, eks):
         assert not NodeCount().make(2, {}, resources).done

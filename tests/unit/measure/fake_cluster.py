@@ -30,16 +30,16 @@ def printed(argv: list[str]) -> str:
         return text
     report = json.loads(text)
     start, end = report["start"]["test_start"], report["end"]
-    asked = {
+    fields = {
         option: int(argv[argv.index(option) + 1])
         for option in ("--time", "--parallel")
         if option in argv
     }
-    start["duration"], start["num_streams"] = asked["--time"], asked.get("--parallel", 1)
+    start["duration"], start["num_streams"] = fields["--time"], fields.get("--parallel", 1)
     end["streams"] *= start["num_streams"]
     for side in (end["sum_sent"], end["sum_received"]):
-        side["bytes"] = round(side["bits_per_second"] * asked["--time"] / 8)
-        side["seconds"] = side["end"] = asked["--time"]
+        side["bytes"] = round(side["bits_per_second"] * fields["--time"] / 8)
+        side["seconds"] = side["end"] = fields["--time"]
     return json.dumps(report)
 
 
@@ -118,11 +118,11 @@ class FakeCluster:
 
     def list(self, path: str, labels: str = "") -> list[dict[str, Any]]:
         if path == "/api/v1/nodes":
-            found = self.nodes
+            objects = self.nodes
         else:
-            found = [t for p, t in self.objects.items() if p.rpartition("/")[0] == path]
-        wanted = dict(pair.split("=", 1) for pair in labels.split(",") if pair)
-        return [t for t in found if wanted.items() <= t["metadata"].get("labels", {}).items()]
+            objects = [t for p, t in self.objects.items() if p.rpartition("/")[0] == path]
+        required = dict(pair.split("=", 1) for pair in labels.split(",") if pair)
+        return [t for t in objects if required.items() <= t["metadata"].get("labels", {}).items()]
 
     def get(self, path: str) -> dict[str, Any] | None:
         return self.objects.get(path)
@@ -164,10 +164,10 @@ class FakeCluster:
         affinity = template["spec"]["affinity"]["nodeAffinity"]
         (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         network = "192.0.2" if template["spec"].get("hostNetwork") else "10.0.0"
-        for number, found in enumerate(self.nodes):
-            labels = found["metadata"]["labels"]
+        for number, manifest in enumerate(self.nodes):
+            labels = manifest["metadata"]["labels"]
             if all(labels.get(e["key"]) in e["values"] for e in term["matchExpressions"]):
-                name = found["metadata"]["name"]
+                name = manifest["metadata"]["name"]
                 ready = "True" if self.servers_ready else "False"
                 meta = {**template["metadata"], "name": f"server-{name}", "namespace": namespace}
                 self.objects[f"/api/v1/namespaces/{namespace}/pods/server-{name}"] = {
@@ -181,10 +181,10 @@ class FakeCluster:
                 }
 
     def delete(self, path: str, *, foreground: bool = False, at_once: bool = False) -> None:
-        gone = self.objects.pop(path, None)
-        if gone is not None and foreground:
-            namespace = gone["metadata"]["namespace"]
-            run = gone["metadata"]["labels"][manifests.RUN]
+        removed = self.objects.pop(path, None)
+        if removed is not None and foreground:
+            namespace = removed["metadata"]["namespace"]
+            run = removed["metadata"]["labels"][manifests.RUN]
             self.objects = {
                 key: thing
                 for key, thing in self.objects.items()

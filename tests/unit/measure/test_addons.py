@@ -67,10 +67,10 @@ class TestDescribe:
             },
             self.ASKED,
         )
-        found = self.describe(eks)
-        assert (found.name, found.version, found.status) == ("vpc-cni", CNI.version, "DEGRADED")
-        assert found.configuration == CNI.configuration
-        assert found.issues == ("AccessDenied: no role",)
+        addon = self.describe(eks)
+        assert (addon.name, addon.version, addon.status) == ("vpc-cni", CNI.version, "DEGRADED")
+        assert addon.configuration == CNI.configuration
+        assert addon.issues == ("AccessDenied: no role",)
 
     def test_an_addon_without_a_configuration_has_an_empty_one(self, eks, stub):
         addon = {"addonName": "vpc-cni", "addonVersion": CNI.version, "status": "ACTIVE"}
@@ -88,11 +88,13 @@ class TestDescribe:
 
 
 def test_versions_of_all_pages_are_listed(eks, stub):
-    asked = {"addonName": "vpc-cni", "kubernetesVersion": "1.36"}
+    request = {"addonName": "vpc-cni", "kubernetesVersion": "1.36"}
     for page, (version, more) in enumerate([("v2", {"nextToken": "more"}), ("v1", {})]):
         listed = [{"addonName": "vpc-cni", "addonVersions": [{"addonVersion": version}]}]
         token = {"nextToken": "more"} if page else {}
-        stub.add_response("describe_addon_versions", {"addons": listed, **more}, {**asked, **token})
+        stub.add_response(
+            "describe_addon_versions", {"addons": listed, **more}, {**request, **token}
+        )
     assert addons.versions(eks, "vpc-cni", "1.36") == ["v2", "v1"]
 
 
@@ -153,8 +155,8 @@ class TestUpdate:
             {"update": {"id": "u-1", "status": "Failed", "errors": [error]}},
             {"name": "house", "addonName": "vpc-cni", "updateId": "u-1"},
         )
-        found = addons.describe_update(eks, "house", "vpc-cni", "u-1")
-        assert found == Update("Failed", ("ConfigurationConflict: Conflicts found",))
+        failed = addons.describe_update(eks, "house", "vpc-cni", "u-1")
+        assert failed == Update("Failed", ("ConfigurationConflict: Conflicts found",))
 
 
 def daemon_set(*, generation=2, observed=2, nodes=4, updated=4, available=4):

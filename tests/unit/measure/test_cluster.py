@@ -363,7 +363,7 @@ def test_what_is_replaced_is_sent_whole(api, cluster):
 
 
 @pytest.mark.parametrize(
-    ("code", "told", "error"),
+    ("code", "body", "error"),
     [
         (403, 'pods "p" is forbidden: exceeded quota: few, used: pods=4', AdmissionRefused),
         (403, 'admission webhook "w" denied the request: no', AdmissionRefused),
@@ -380,15 +380,15 @@ def test_what_is_replaced_is_sent_whole(api, cluster):
     ],
 )
 def test_an_object_that_is_refused_is_told_from_a_function_that_is_refused(
-    api, cluster, code, told, error
+    api, cluster, code, body, error
 ):
-    api.answers["POST", PODS] = status(code, told)
-    with pytest.raises(error, match=re.escape(told)):
+    api.answers["POST", PODS] = status(code, body)
+    with pytest.raises(error, match=re.escape(body)):
         cluster.create(PODS, {"metadata": {"name": "p"}, "kind": "Pod"})
 
 
 @pytest.mark.parametrize(
-    ("code", "told", "lost"),
+    ("code", "body", "lost"),
     [
         (401, "Unauthorized", False),
         (403, 'pods is forbidden: User "arn" cannot create resource "pods"', True),
@@ -397,8 +397,8 @@ def test_an_object_that_is_refused_is_told_from_a_function_that_is_refused(
         (500, "etcdserver: request timed out", False),
     ],
 )
-def test_only_a_namespace_or_rights_that_are_gone_can_be_made_again(api, cluster, code, told, lost):
-    api.answers["POST", PODS] = status(code, told)
+def test_only_a_namespace_or_rights_that_are_gone_can_be_made_again(api, cluster, code, body, lost):
+    api.answers["POST", PODS] = status(code, body)
     with pytest.raises(ClusterUnreachable) as caught:
         cluster.create(PODS, {"metadata": {"name": "p"}, "kind": "Pod"})
     assert caught.value.access_lost is lost
@@ -446,11 +446,11 @@ def test_a_node_that_serves_more_of_a_log_than_asked_is_cut_off(api, cluster):
     api.answers["GET", f"{PODS}/p/log"] = (200, b"x" * 50_000_000)
     tracemalloc.start()
     try:
-        found = cluster.log("bench", "p", "tcp-1", 1_000_000)
+        log = cluster.log("bench", "p", "tcp-1", 1_000_000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (len(found.text), found.is_whole) == (1_000_000, False)
+    assert (len(log.text), log.is_whole) == (1_000_000, False)
     assert peak < 10_000_000
 
 
@@ -498,8 +498,8 @@ def test_a_log_that_cannot_be_read_any_more_is_none(api, cluster, code):
 
 def test_the_last_lines_come_with_their_times_if_wanted(api, cluster):
     api.answers["GET", f"{PODS}/p/log"] = (200, b"2026-11-25T12:00:01Z 1.00 2\n")
-    found = cluster.last_lines("bench", "p", "etcd-cpu", 7, timestamps=True)
-    assert found == "2026-11-25T12:00:01Z 1.00 2\n"
+    lines = cluster.last_lines("bench", "p", "etcd-cpu", 7, timestamps=True)
+    assert lines == "2026-11-25T12:00:01Z 1.00 2\n"
     query = api.requests[-1]["query"]
     assert (query["container"], query["tailLines"]) == ("etcd-cpu", "7")
     assert query["timestamps"] == "true"
@@ -555,10 +555,10 @@ def test_a_watch_reads_an_object_once_for_each_of_its_changes(api, cluster):
 
 
 def test_a_watch_that_is_too_old_starts_again(api, cluster):
-    gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    expired = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
     api.answers["GET", PODS] = [
         listed(pod("a", "Running")),
-        events(("ERROR", gone)),
+        events(("ERROR", expired)),
         listed(pod("a", "Succeeded")),
     ]
     assert cluster.watch(PODS, "run=1", is_done, all_done, seconds=5)[1]

@@ -17,7 +17,7 @@ def printed(commands):
 
 
 def test_each_command_has_what_it_printed_and_its_code_whatever_the_others_did():
-    found = printed(
+    outputs = printed(
         {
             "lines": ["printf", "%s\\n", "a", "'b c'"],
             "no-end-of-line": ["printf", "x"],
@@ -27,10 +27,10 @@ def test_each_command_has_what_it_printed_and_its_code_whatever_the_others_did()
             "last": ["echo", "$HOME; exit"],
         }
     )
-    missing = found.pop("missing")
+    missing = outputs.pop("missing")
     assert missing.code == 127
     assert "not found" in missing.text
-    assert found == {
+    assert outputs == {
         "lines": Printed("a\n'b c'\n", 0),
         "no-end-of-line": Printed("x", 0),
         "nothing": Printed("", 0),

@@ -63,8 +63,8 @@ def test_ena_tells_what_it_held_back_and_what_is_left():
 
 
 def test_ena_express_is_told_by_the_drivers_that_know_it():
-    found = ena(TEXT["ena-express"])
-    assert {name: found[name] for name in found if name.startswith("ena_srd")} == {
+    counters = ena(TEXT["ena-express"])
+    assert {name: counters[name] for name in counters if name.startswith("ena_srd")} == {
         "ena_srd_mode": 1,
         "ena_srd_tx_pkts": 90,
         "ena_srd_eligible_tx_pkts": 100,
@@ -104,10 +104,10 @@ lines = st.lists(
 def test_the_readers_raise_nothing_but_their_own_error_and_invent_no_number(parts):
     text = "\n".join(parts)
     try:
-        found = list(traffic(text).values())
+        numbers = list(traffic(text).values())
     except Unreadable:
-        found = []
-    for counts in [*found, ena(text)]:
+        numbers = []
+    for counts in [*numbers, ena(text)]:
         assert all(str(value) in text for value in counts.values())
 
 
@@ -177,10 +177,10 @@ HOSTILE = {
 
 def test_no_output_takes_more_than_linear_time():
     # A process of its own, because only a signal interrupts a regular expression.
-    asked = "import json, signal, sys; signal.alarm(60); sys.path = json.loads(sys.argv[1]);"
-    asked += "from rackrate.measure.counters import ena;"
-    asked += "assert not any(map(ena, json.load(sys.stdin)))"
-    command = [sys.executable, "-c", asked, json.dumps(sys.path)]
+    program = "import json, signal, sys; signal.alarm(60); sys.path = json.loads(sys.argv[1]);"
+    program += "from rackrate.measure.counters import ena;"
+    program += "assert not any(map(ena, json.load(sys.stdin)))"
+    command = [sys.executable, "-c", program, json.dumps(sys.path)]
     texts = json.dumps(list(HOSTILE.values()))
     assert subprocess.run(command, input=texts, text=True, check=False).returncode == 0
 

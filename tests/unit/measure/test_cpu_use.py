@@ -59,19 +59,19 @@ def test_a_log_has_the_time_the_uptime_and_the_cpu_time():
 )
 def test_lines_of_another_form_are_left_out(line):
     good = "2026-11-25T12:00:01Z 1.00 2"
-    found = readings(f"{line}\n{good}\n")
-    assert found[-1] == readings(good)[0]
-    assert all(abs(each.at) < 1e12 for each in found)
+    samples = readings(f"{line}\n{good}\n")
+    assert samples[-1] == readings(good)[0]
+    assert all(abs(each.at) < 1e12 for each in samples)
 
 
 @pytest.mark.parametrize("phase", [0.0, 0.1, 0.25, 0.4])
 @pytest.mark.parametrize("seconds", [0.5, 0.7, 1.0, 1.4, 3.0, 8.0])
 def test_the_use_is_that_of_the_time_that_the_tool_measured_and_not_of_its_pod(phase, seconds):
-    found = printed(phase, seconds)
+    samples = printed(phase, seconds)
     span = Span(1009.0, 1000.0 + math.floor(11 + seconds), seconds)
-    assert percent_used(found, span) == pytest.approx(150, rel=0.01)
+    assert percent_used(samples, span) == pytest.approx(150, rel=0.01)
     # Without the tool's time, idle seconds of the pod count.
-    assert percent_used(found, span._replace(seconds=None)) < 125
+    assert percent_used(samples, span._replace(seconds=None)) < 125
 
 
 def test_a_load_of_less_than_a_period_counts_as_one_of_a_period():
@@ -79,11 +79,11 @@ def test_a_load_of_less_than_a_period_counts_as_one_of_a_period():
 
 
 def test_warming_up_in_the_pod_does_not_count():
-    found = [
+    samples = [
         Reading(r.at, r.uptime, r.cpu_seconds + 0.5 * min(1.0, max(0.0, r.at - 1009)))
         for r in printed(seconds=3.0)
     ]
-    assert percent_used(found, Span(1009.0, 1014.0, 3.0)) == pytest.approx(150, rel=0.01)
+    assert percent_used(samples, Span(1009.0, 1014.0, 3.0)) == pytest.approx(150, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -114,15 +114,15 @@ def test_the_last_reading_may_come_before_the_second_is_over_in_which_the_trial_
     ],
 )
 def test_readings_that_contradict_each_other_give_nothing(change):
-    found = printed()
-    found[22] = found[22]._replace(**change)
-    assert percent_used(found, Span(1009.0, 1014.0, 3.0)) is None
+    samples = printed()
+    samples[22] = samples[22]._replace(**change)
+    assert percent_used(samples, Span(1009.0, 1014.0, 3.0)) is None
 
 
 def test_contradictions_outside_of_the_trial_do_not_matter():
-    found = printed()
-    found[50] = found[50]._replace(cpu_seconds=0.0)
-    assert percent_used(found, Span(1009.0, 1014.0, 3.0)) is not None
+    samples = printed()
+    samples[50] = samples[50]._replace(cpu_seconds=0.0)
+    assert percent_used(samples, Span(1009.0, 1014.0, 3.0)) is not None
 
 
 steps = st.tuples(
@@ -138,15 +138,15 @@ steps = st.tuples(
     st.none() | st.floats(1, 100),
 )
 def test_the_use_lies_between_the_least_and_the_most(given_steps, started, lasted, seconds):
-    found = [Reading(0.0, 10.0, 0.0)]
+    samples = [Reading(0.0, 10.0, 0.0)]
     for length, cpus in given_steps:
-        last = found[-1]
-        found.append(
+        last = samples[-1]
+        samples.append(
             Reading(last.at + length, last.uptime + length, last.cpu_seconds + cpus * length)
         )
-    used = percent_used(found, Span(started, started + lasted, seconds))
+    used = percent_used(samples, Span(started, started + lasted, seconds))
     # A trial that begins with the last reading has no use between two.
-    covered = found[-1].at >= started + lasted and found[-1].at > started
+    covered = samples[-1].at >= started + lasted and samples[-1].at > started
     assert (used is not None) == covered
     if used is None:
         return
@@ -156,11 +156,11 @@ def test_the_use_lies_between_the_least_and_the_most(given_steps, started, laste
 
 @given(st.lists(steps, min_size=2, max_size=40), st.floats(0, 60), st.floats(0.01, 1))
 def test_the_use_of_a_short_trial_is_bounded_too(given_steps, started, seconds):
-    found = [Reading(0.0, 10.0, 0.0)]
+    samples = [Reading(0.0, 10.0, 0.0)]
     for length, cpus in given_steps:
-        at, uptime, used = found[-1]
-        found.append(Reading(at + length, uptime + length, used + cpus * length))
-    percent = percent_used(found, Span(started, started + 1, seconds))
+        at, uptime, used = samples[-1]
+        samples.append(Reading(at + length, uptime + length, used + cpus * length))
+    percent = percent_used(samples, Span(started, started + 1, seconds))
     most = max(cpus for _, cpus in given_steps)
     assert percent is None or -1e-3 <= percent <= 3 * 100 * most + 1e-3
 

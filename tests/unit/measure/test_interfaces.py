@@ -59,9 +59,9 @@ def test_what_cannot_be_read_has_the_reason_that_was_printed(name):
 
 
 def test_facts_that_are_unknown_say_why_and_the_others_stay():
-    found = interface(TEXT["driver-veth"], TEXT["queues-unsupported"], "there is no such file")
-    assert (found.driver, found.queues, found.mtu) == ("veth", None, None)
-    assert found.unknown == (
+    facts = interface(TEXT["driver-veth"], TEXT["queues-unsupported"], "there is no such file")
+    assert (facts.driver, facts.queues, facts.mtu) == ("veth", None, None)
+    assert facts.unknown == (
         "queues: netlink error: Operation not supported; MTU: there is no such file"
     )
     assert interface(TEXT["driver-veth"], TEXT["queues-veth"], 1500).unknown is None

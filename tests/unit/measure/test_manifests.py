@@ -174,18 +174,18 @@ def test_a_probe_tells_that_the_server_listens_but_never_disturbs_a_measurement(
     assert not {"readinessProbe", "livenessProbe"} & set(container)
 
 
-def serving(*found):
+def serving(*needed):
     """Make tests that need these servers."""
-    return [SimpleNamespace(server=server) for server in found]
+    return [SimpleNamespace(server=server) for server in needed]
 
 
 TCP = Server("one", ("one", "--server"), (Port(5001),))
 UDP = Server("two", ("two", "--server", "--udp"), (Port(5001, "UDP"),))
 
 
-@pytest.mark.parametrize("wanted", [*itertools.permutations([TCP, UDP, None, TCP])])
-def test_each_distinct_server_runs_once_and_the_order_of_tests_does_not_matter(wanted):
-    one, two = servers(serving(*wanted))["spec"]["template"]["spec"]["containers"]
+@pytest.mark.parametrize("tests", [*itertools.permutations([TCP, UDP, None, TCP])])
+def test_each_distinct_server_runs_once_and_the_order_of_tests_does_not_matter(tests):
+    one, two = servers(serving(*tests))["spec"]["template"]["spec"]["containers"]
     assert [one["command"], two["command"]] == [list(TCP.argv), list(UDP.argv)]
     assert one["ports"] == [{"containerPort": 5001, "protocol": "TCP"}]
     assert two["ports"] == [{"containerPort": 5001, "protocol": "UDP"}]
@@ -224,9 +224,9 @@ def test_the_endpoint_of_a_service_is_of_its_servers_address_family(address, kin
 
 
 def test_servers_of_the_same_nodes_in_two_networks_do_not_collide():
-    made = [servers(), servers(network="host"), servers(stack_arm="baseline")]
-    assert len({thing["metadata"]["name"] for thing in made}) == 3
-    assert len({str(thing["spec"]["selector"]) for thing in made}) == 3
+    manifests = [servers(), servers(network="host"), servers(stack_arm="baseline")]
+    assert len({thing["metadata"]["name"] for thing in manifests}) == 3
+    assert len({str(thing["spec"]["selector"]) for thing in manifests}) == 3
 
 
 def test_servers_run_on_the_nodes_of_their_arm():
@@ -282,8 +282,8 @@ def test_holders_of_an_arm_take_one_node_each_of_its_own():
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     (apart,) = affinity["podAntiAffinity"][required]
     assert apart["topologyKey"] == "kubernetes.io/hostname"
-    wanted = apart["labelSelector"]["matchLabels"].items()
-    assert wanted <= second["metadata"]["labels"].items()
-    assert not wanted <= other["metadata"]["labels"].items()
+    labels = apart["labelSelector"]["matchLabels"].items()
+    assert labels <= second["metadata"]["labels"].items()
+    assert not labels <= other["metadata"]["labels"].items()
     names = {each["metadata"]["name"] for each in (first, second, other)}
     assert len(names) == 3

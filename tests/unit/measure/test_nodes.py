@@ -47,13 +47,13 @@ def test_no_capacity_whatever_hinders_reading_a_node(cpu):
 
 def test_a_node_tells_where_and_what_it_is():
     labels = {NETWORK_SCALE_LABEL: "0.15", f"{LAYER}2": "nn-2", f"{LAYER}1": "nn-1"}
-    found = node_of(node("a", "ng-1", **labels))
-    assert (found.name, found.instance_id) == ("a", "i-a")
-    assert (found.instance_type, found.zone) == ("c5.large", "us-east-1a")
-    assert (found.image, found.node_group) == ("ami-0123", "ng-1")
-    assert (found.kernel, found.kubernetes) == ("6.12.0", "v1.36.3")
-    assert found.network_scale == 0.15
-    assert found.network_layers == ("nn-1", "nn-2"), "from the top"
+    facts = node_of(node("a", "ng-1", **labels))
+    assert (facts.name, facts.instance_id) == ("a", "i-a")
+    assert (facts.instance_type, facts.zone) == ("c5.large", "us-east-1a")
+    assert (facts.image, facts.node_group) == ("ami-0123", "ng-1")
+    assert (facts.kernel, facts.kubernetes) == ("6.12.0", "v1.36.3")
+    assert facts.network_scale == 0.15
+    assert facts.network_layers == ("nn-1", "nn-2"), "from the top"
 
 
 def test_what_a_node_does_not_tell_is_null():
@@ -72,10 +72,10 @@ def test_what_a_node_tells_of_itself_is_clipped_and_can_be_stored():
     hostile["status"]["nodeInfo"] = dict.fromkeys(hostile["status"]["nodeInfo"], long)
     hostile["spec"]["providerID"] = f"aws:///us-east-1a/{long}"
     hostile["status"]["capacity"] = {"cpu": "1e300"}
-    found = node_of(hostile)
-    assert found.instance_id is None and found.cpus is None
-    assert len(found.os_image) == MOST_CHARACTERS and found.os_image.isprintable()
-    assert len(json.dumps(found.to_json()).encode()) < 20_000
+    facts = node_of(hostile)
+    assert facts.instance_id is None and facts.cpus is None
+    assert len(facts.os_image) == MOST_CHARACTERS and facts.os_image.isprintable()
+    assert len(json.dumps(facts.to_json()).encode()) < 20_000
 
 
 def test_a_node_of_another_system_is_no_node_of_an_arm():
@@ -112,12 +112,12 @@ def test_a_node_that_leaves_or_takes_no_pods_is_not_ready():
     ],
 )
 def test_a_nodes_pool_is_what_its_labels_say(labels, expected):
-    found = node_of(node("a", "ng-1", **labels))
+    facts = node_of(node("a", "ng-1", **labels))
     assert (
-        found.node_pool,
-        found.capacity_type,
-        found.labelled_group_id,
-        found.labelled_partition,
+        facts.node_pool,
+        facts.capacity_type,
+        facts.labelled_group_id,
+        facts.labelled_partition,
     ) == expected
 
 

@@ -49,9 +49,9 @@ def test_a_node_is_absent_when_it_is_gone_or_not_ready_and_the_reason_tells_sinc
         "message": "container runtime is down",
     }
     there["status"]["conditions"] = [condition]
-    found = absence("a", {"a": there})
-    told = "node a is not Ready since 2026-11-23T12:03:04Z: container runtime is down"
-    assert (found.reason, found.is_silent) == (told, False)
+    absent = absence("a", {"a": there})
+    reason = "node a is not Ready since 2026-11-23T12:03:04Z: container runtime is down"
+    assert (absent.reason, absent.is_silent) == (reason, False)
     condition["status"] = "Unknown"
     assert absence("a", {"a": there}).is_silent
 
@@ -107,9 +107,9 @@ def test_what_does_not_tell_when_it_began_counts_from_when_it_was_first_seen():
 def test_an_arm_that_expects_another_node_is_given_the_time_that_this_takes():
     there = {"a": node("a", "ng-1")}
     since = {"b": later(NOW, 1 - REPLACEMENT_SECONDS)}
-    found = obstacle(BASE, there, {}, since)
-    assert found.reason == "node b is gone, and no other node has come in its place"
-    assert ends({BASE: found, ONE: None}) is None
+    result = obstacle(BASE, there, {}, since)
+    assert result.reason == "node b is gone, and no other node has come in its place"
+    assert ends({BASE: result, ONE: None}) is None
     over = obstacle(BASE, there, {}, {"b": later(NOW, -REPLACEMENT_SECONDS)})
     assert ends({BASE: over, ONE: None}).error == "NodesUnavailable"
 

@@ -40,9 +40,9 @@ def tell_instances(ec2, *instances):
     ec2.stub.add_response("describe_instances", answer, filtered("instance-id", *ids))
 
 
-def tell_group(ec2, name, strategy, asked, **more):
+def tell_group(ec2, name, strategy, request, **more):
     answer = {"PlacementGroups": [{"GroupName": name, "Strategy": strategy, **more}]}
-    ec2.stub.add_response("describe_placement_groups", answer, asked)
+    ec2.stub.add_response("describe_placement_groups", answer, request)
 
 
 def refuse(ec2, operation, code="UnauthorizedOperation"):
@@ -84,8 +84,8 @@ def test_a_node_has_the_group_partition_zone_and_capacity_type_of_its_instance(e
 
 
 def attached(express=None, card=0):
-    told = {} if express is None else {"EnaSrdSpecification": {"EnaSrdEnabled": express}}
-    return {"Attachment": {"NetworkCardIndex": card, **told}}
+    specification = {} if express is None else {"EnaSrdSpecification": {"EnaSrdEnabled": express}}
+    return {"Attachment": {"NetworkCardIndex": card, **specification}}
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,11 @@ def test_a_group_is_asked_for_by_its_name_only_where_ec2_tells_no_id(ec2):
     assert (where.group, where.group_id, where.strategy) == ("racks", None, "spread")
 
 
-@pytest.mark.parametrize("told", ["theirs", ""])
-def test_a_group_of_another_account_has_its_name_and_parent_from_its_own_description(ec2, told):
-    tell_instances(ec2, instance("i-a", placement={"GroupName": told, "GroupId": "pg-2"}))
+@pytest.mark.parametrize("description", ["theirs", ""])
+def test_a_group_of_another_account_has_its_name_and_parent_from_its_own_description(
+    ec2, description
+):
+    tell_instances(ec2, instance("i-a", placement={"GroupName": description, "GroupId": "pg-2"}))
     tell_group(ec2, "theirs", "cluster", {"GroupIds": ["pg-2"]}, ParentGroupId="pg-3")
     no_topology(ec2, "i-a")
     assert placed(ec2, NODES)[0].ec2_placement == InstancePlacement(
@@ -162,30 +164,30 @@ def test_a_group_that_ec2_does_not_know_any_more_hides_no_other(ec2):
 
 def test_all_pages_of_many_nodes_are_read():
     many = [Node(name=f"n{n}", instance_id=f"i-{n}", instance_type="c5.large") for n in range(450)]
-    asked = []
+    requests = []
 
     class Paging:
         """EC2 with two pages for each call."""
 
         def describe_instances(self, *, Filters, NextToken=None):
             ids = Filters[0]["Values"]
-            asked.append(len(ids))
+            requests.append(len(ids))
             half = ids[: len(ids) // 2] if NextToken is None else ids[len(ids) // 2 :]
             more = {"NextToken": "more"} if NextToken is None else {}
-            found = [instance(one, placement={"GroupName": ""}) for one in half]
-            return {"Reservations": [{"Instances": found}], **more}
+            nodes = [instance(one, placement={"GroupName": ""}) for one in half]
+            return {"Reservations": [{"Instances": nodes}], **more}
 
         def describe_placement_groups(self):
             """Asked for nothing, since no instance is in a group."""
 
         def describe_instance_topology(self, *, InstanceIds):
-            asked.append(-len(InstanceIds))
+            requests.append(-len(InstanceIds))
             return {"Instances": []}
 
-    found = placed(Paging(), many)
-    assert all(node.ec2_placement is not None for node in found)
-    assert asked == [MOST_VALUES, MOST_VALUES, MOST_VALUES, MOST_VALUES, 50, 50, -MOST_INSTANCES]
-    assert {node.network_layers for node in found} == {()}, "one empty answer settles the type"
+    nodes = placed(Paging(), many)
+    assert all(node.ec2_placement is not None for node in nodes)
+    assert requests == [MOST_VALUES, MOST_VALUES, MOST_VALUES, MOST_VALUES, 50, 50, -MOST_INSTANCES]
+    assert {node.network_layers for node in nodes} == {()}, "one empty answer settles the type"
 
 
 def test_the_topology_of_types_that_have_one_is_read_where_labels_do_not_tell_it(ec2):

@@ -31,9 +31,9 @@ WAITING = {"name": "rtt", "state": {"waiting": {"reason": "PodInitializing"}}}
 
 
 def test_a_test_that_ended_well_has_its_times():
-    found = outcome(pod("Succeeded", ended("tcp-1"), ended("rtt")), "tcp-1")
-    assert (found.started, found.failure) == (True, None)
-    assert (found.started_at, found.finished_at) == (STARTED, FINISHED)
+    end = outcome(pod("Succeeded", ended("tcp-1"), ended("rtt")), "tcp-1")
+    assert (end.started, end.failure) == (True, None)
+    assert (end.started_at, end.finished_at) == (STARTED, FINISHED)
 
 
 @pytest.mark.parametrize(
@@ -45,19 +45,19 @@ def test_a_test_that_ended_well_has_its_times():
     ],
 )
 def test_a_test_that_failed_says_how(code, extra, words):
-    found = outcome(pod("Failed", ended("tcp-1", code, **extra), WAITING), "tcp-1")
-    assert found.started and words in found.failure
+    end = outcome(pod("Failed", ended("tcp-1", code, **extra), WAITING), "tcp-1")
+    assert end.started and words in end.failure
 
 
 def test_what_comes_after_a_failed_test_was_not_started():
-    found = outcome(pod("Failed", ended("tcp-1", 1), WAITING), "rtt")
-    assert not found.started and "was not started" in found.failure
+    end = outcome(pod("Failed", ended("tcp-1", 1), WAITING), "rtt")
+    assert not end.started and "was not started" in end.failure
 
 
 def test_an_evicted_pod_says_so():
-    gone = pod("Failed", reason="Evicted", message="the node was low on memory")
-    found = outcome(gone, "rtt")
-    assert "Evicted, the node was low on memory" in found.failure
+    evicted = pod("Failed", reason="Evicted", message="the node was low on memory")
+    end = outcome(evicted, "rtt")
+    assert "Evicted, the node was low on memory" in end.failure
 
 
 def test_a_pod_stopped_at_its_deadline_says_so():
@@ -68,14 +68,14 @@ def test_a_pod_stopped_at_its_deadline_says_so():
 
 def test_a_test_still_running_when_we_give_up_failed():
     running = {"name": "tcp-1", "state": {"running": {"startedAt": STARTED}}}
-    found = outcome(pod("Running", running, WAITING), "tcp-1")
-    assert found.started and "did not finish" in found.failure
+    end = outcome(pod("Running", running, WAITING), "tcp-1")
+    assert end.started and "did not finish" in end.failure
 
 
 def test_an_image_that_cannot_be_pulled_is_named():
     waiting = {"reason": "ImagePullBackOff", "message": "no such image tools:9"}
-    found = outcome(pod("Pending", {"name": "tcp-1", "state": {"waiting": waiting}}), "tcp-1")
-    assert "no such image tools:9" in found.failure
+    end = outcome(pod("Pending", {"name": "tcp-1", "state": {"waiting": waiting}}), "tcp-1")
+    assert "no such image tools:9" in end.failure
 
 
 NO_PROGRAM = (
@@ -112,10 +112,10 @@ SPEC = {
 )
 def test_a_program_that_the_image_lacks_is_named_with_the_image_that_has_it(state):
     failed = {**pod("Failed", ended("tcp-1"), {"name": "load", **state}), "spec": SPEC}
-    found = outcome(failed, "load")
-    assert not found.started and found.started_at is None
-    assert "no sockperf in the image tools:1" in found.failure
-    assert "ToolImage=build" in found.failure
+    end = outcome(failed, "load")
+    assert not end.started and end.started_at is None
+    assert "no sockperf in the image tools:1" in end.failure
+    assert "ToolImage=build" in end.failure
     assert missing_part(failed, "tcp-1") is None
 
 
@@ -123,9 +123,9 @@ def test_a_container_that_cannot_start_for_another_reason_is_not_told_of_an_imag
     state = {"state": {"terminated": {**START_ERROR, "message": "no such device"}}}
     failed = {**pod("Failed", ended("tcp-1"), {"name": "load", **state}), "spec": SPEC}
     assert missing_part(failed, "load") is None
-    found = outcome(failed, "load")
-    assert (found.started, found.started_at) == (False, None), "it printed nothing, in 1970 or ever"
-    assert "was not started (no such device)" in found.failure
+    end = outcome(failed, "load")
+    assert (end.started, end.started_at) == (False, None), "it printed nothing, in 1970 or ever"
+    assert "was not started (no such device)" in end.failure
 
 
 def test_a_pod_that_vanished_is_a_failure_not_a_wait():
@@ -213,8 +213,8 @@ def test_a_program_for_another_architecture_is_a_variant_that_there_is_not():
     crashed["message"] = "exec /usr/bin/sockperf: exec format error"
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
     state = {"name": "load", "state": waiting, "lastState": {"terminated": crashed}}
-    told = missing_part({**pod("Running", state), "spec": SPEC}, "load")
-    assert "tools:1 has no variant for the architecture" in told
+    message = missing_part({**pod("Running", state), "spec": SPEC}, "load")
+    assert "tools:1 has no variant for the architecture" in message
 
 
 def test_only_an_image_that_its_registry_lacks_is_missing():
@@ -260,38 +260,38 @@ def test_a_sidecar_that_ended_is_not_the_end_of_the_pod(first):
 
 
 def test_a_pod_is_finished_though_a_sidecar_still_runs():
-    found = of_ours(BEFORE, ended("tcp-8"), running("istio-proxy"))
-    assert is_finished(found)
-    assert (outcome(found, "tcp-1").failure, outcome(found, "tcp-8").failure) == (None, None)
+    injected = of_ours(BEFORE, ended("tcp-8"), running("istio-proxy"))
+    assert is_finished(injected)
+    assert (outcome(injected, "tcp-1").failure, outcome(injected, "tcp-8").failure) == (None, None)
 
 
 def test_a_sidecar_that_kubernetes_restarts_does_not_end_the_pod():
-    found = of_ours([ended("linkerd-proxy", 1), running("tcp-1")], waits("tcp-8"))
-    found["spec"]["initContainers"][0]["restartPolicy"] = "Always"
-    assert not is_finished(found)
+    injected = of_ours([ended("linkerd-proxy", 1), running("tcp-1")], waits("tcp-8"))
+    injected["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+    assert not is_finished(injected)
 
 
 def test_an_injected_init_container_that_fails_is_named_with_its_exit_code():
     failed = ended("istio-validation", 126, reason="Error")
-    found = of_ours([failed, waits("tcp-1")], waits("tcp-8"))
-    assert is_finished(found)
+    injected = of_ours([failed, waits("tcp-1")], waits("tcp-8"))
+    assert is_finished(injected)
     for test in ("tcp-1", "tcp-8"):
-        told = outcome(found, test)
-        assert not told.started
-        assert "was not started" in told.failure
-        assert "istio-validation ended with exit code 126" in told.failure
+        end = outcome(injected, test)
+        assert not end.started
+        assert "was not started" in end.failure
+        assert "istio-validation ended with exit code 126" in end.failure
 
 
 def test_a_server_behind_an_init_container_that_fails_again_and_again_names_it():
     waiting = {"reason": "CrashLoopBackOff", "message": "back-off 20s"}
     last = ended("linkerd-init", 95)["state"]
     failing = {"name": "linkerd-init", "state": {"waiting": waiting}, "lastState": last}
-    told = why_waiting([of_ours([failing], waits("iperf3"))])
-    assert "the init container linkerd-init ended with exit code 95" in told
-    assert not any("PodInitializing" in each for each in told)
+    reasons = why_waiting([of_ours([failing], waits("iperf3"))])
+    assert "the init container linkerd-init ended with exit code 95" in reasons
+    assert not any("PodInitializing" in each for each in reasons)
 
 
 def test_an_injected_container_needs_neither_a_command_nor_an_image_of_ours():
-    found = of_ours([], ended("iperf3"), not_pulled(NO_IMAGE)["status"]["containerStatuses"][0])
-    found["spec"]["containers"][1]["image"] = "mesh:1"
-    assert missing_parts([found]) == []
+    injected = of_ours([], ended("iperf3"), not_pulled(NO_IMAGE)["status"]["containerStatuses"][0])
+    injected["spec"]["containers"][1]["image"] = "mesh:1"
+    assert missing_parts([injected]) == []

@@ -29,9 +29,9 @@ def test_a_command_starts_no_earlier_than_agreed_with_its_arguments_and_its_exit
     command = waiting([*argv, *odd], at)
     busy = [shell, *(["sh"] if shell.endswith("busybox") else [])]
     done = subprocess.run([*busy, *command[1:]], capture_output=True, text=True, check=False)
-    started, _, told = done.stdout.partition(" ")
+    started, _, output = done.stdout.partition(" ")
     assert at <= float(started)
-    assert (told.strip(), done.returncode) == (str(odd), 7)
+    assert (output.strip(), done.returncode) == (str(odd), 7)
 
 
 def test_a_late_command_does_not_wait():
@@ -72,8 +72,8 @@ def test_a_test_that_waited_started_at_the_agreed_time(started, finished, expect
 
 
 def test_a_program_that_the_shell_does_not_find_is_named():
-    gone = pod("2026-11-21T15:29:55Z", "2026-11-21T15:30:00Z", agreed=1_795_275_000, code=127)
-    assert "there is no iperf3 in the image tools:1" in outcome(gone, "tcp-1").failure
+    missing = pod("2026-11-21T15:29:55Z", "2026-11-21T15:30:00Z", agreed=1_795_275_000, code=127)
+    assert "there is no iperf3 in the image tools:1" in outcome(missing, "tcp-1").failure
 
 
 def test_a_command_can_be_told_from_its_wait():

@@ -93,7 +93,7 @@ def test_an_empty_input_is_a_campaign_of_four_to_twelve_draws():
 )
 def test_a_mistake_is_told_with_its_path_and_remedy(raw, fault):
     _, faults = read(raw)
-    assert any(told.startswith(fault) for told in faults), faults
+    assert any(text.startswith(fault) for text in faults), faults
 
 
 def test_all_mistakes_are_told_at_once():
@@ -162,14 +162,14 @@ def test_runs_differ_in_their_seed_unless_the_plan_has_one():
 
 def test_a_plan_is_checked_with_the_nodes_of_each_step_and_each_fault_told_once():
     faults = Faults()
-    found = check_plans(
+    plans = check_plans(
         {"pairing": {"random": 5}, "blocks": 0},
         [2, 4, 2],
         settings=SETTINGS,
         campaign_id="camp",
         faults=faults,
     )
-    assert found == {}
+    assert plans == {}
     paths = [fault.path for fault in faults]
     assert sorted(paths) == ["plan.blocks", "plan.pairing.random"]
 
@@ -199,9 +199,9 @@ def test_an_estimate_is_of_the_steps_that_are_left():
     for number in range(5):
         steps = estimate_of(campaign, [None] * number).steps
         assert (steps.least, steps.most) == (4 - number, 12 - number)
-    found = estimate_of(campaign)
-    assert found.seconds.most == 12 * (480 + 600)
-    assert found.seconds.least == 4 * (240 + 600)
+    estimate = estimate_of(campaign)
+    assert estimate.seconds.most == 12 * (480 + 600)
+    assert estimate.seconds.least == 4 * (240 + 600)
 
 
 def test_an_estimate_says_whether_its_change_was_measured_or_is_assumed():
@@ -210,8 +210,10 @@ def test_an_estimate_says_whether_its_change_was_measured_or_is_assumed():
     step = step_estimate(None, 2, (11.0, 21.0), estimates(seconds=600.0))
     for changes, words in ((3, "11 s to 21 s, by the last 3 on this stack"), (1, "as on AWS")):
         campaign = campaign_of()
-        found = campaign_estimate(campaign, [step], done=(), power=(), guards=(), changes=changes)
-        assert words in found.assumptions[0]
+        estimate = campaign_estimate(
+            campaign, [step], done=(), power=(), guards=(), changes=changes
+        )
+        assert words in estimate.assumptions[0]
 
 
 def test_a_sweep_is_estimated_value_by_value():
@@ -221,17 +223,17 @@ def test_a_sweep_is_estimated_value_by_value():
         step_estimate(value, value, (0.0, 0.0), estimates(seconds=100.0 * value))
         for value in sweep.values
     ]
-    found = campaign_estimate(campaign, steps, done=[4], power=(), guards=())
-    assert found.steps.most == 3
-    assert found.seconds.most == 2 * 200 + 400
+    estimate = campaign_estimate(campaign, steps, done=[4], power=(), guards=())
+    assert estimate.steps.most == 3
+    assert estimate.seconds.most == 2 * 200 + 400
 
 
 def test_without_a_price_the_budget_is_not_checked_and_that_is_told():
     faults = Faults()
     step = step_estimate(None, 2, (240.0, 480.0), estimates(seconds=0.0))
-    found = campaign_estimate(campaign_of(), [step], done=(), power=(), guards=())
-    assert found.usd is None
-    (warning,) = check_budget(campaign_of(budget_dollars=0.01), found, faults)
+    estimate = campaign_estimate(campaign_of(), [step], done=(), power=(), guards=())
+    assert estimate.usd is None
+    (warning,) = check_budget(campaign_of(budget_dollars=0.01), estimate, faults)
     assert "not known" in warning
     assert faults == []
 

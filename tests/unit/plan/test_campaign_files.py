@@ -52,8 +52,8 @@ def test_the_campaigns_for_the_lab_measure_the_same_in_less_time():
         )
         assert full["sweep"].keys() == short["sweep"].keys()
         assert full["runs_per_step"] == short["runs_per_step"]
-        kept = {"arms", "baseline", "pairing", "load"} & full["plan"].keys()
-        assert {key: full["plan"][key] for key in kept} == {
-            key: short["plan"].get(key) for key in kept
+        shared = {"arms", "baseline", "pairing", "load"} & full["plan"].keys()
+        assert {key: full["plan"][key] for key in shared} == {
+            key: short["plan"].get(key) for key in shared
         }
         assert short["plan"]["blocks"] < full["plan"]["blocks"]

@@ -90,7 +90,7 @@ def test_numbers_that_fit_have_no_fault():
 
 
 @pytest.mark.parametrize(
-    ("count", "room", "told"),
+    ("count", "room", "words"),
     [
         (1, ROOM, "1 in each arm; a pair needs 2"),
         (8, replace(ROOM, is_spread=True), "a spread placement group holds at most 7"),
@@ -114,10 +114,10 @@ def test_numbers_that_fit_have_no_fault():
         ),
     ],
 )
-def test_each_limit_refuses_the_step_that_exceeds_it(count, room, told):
+def test_each_limit_refuses_the_step_that_exceeds_it(count, room, words):
     [fault] = faults([2, count], room)
     assert fault.path == "sweep.nodes[1]"
-    assert told in fault.problem
+    assert words in fault.problem
     assert fault.remedy
 
 

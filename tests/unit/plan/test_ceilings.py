@@ -90,8 +90,8 @@ class TestWhichLimitBinds:
         unused, used = EnaExpressUse(eligible=9, sent=0), EnaExpressUse(eligible=9, sent=8)
         plain = of(1, "cluster", STEADY)
         assert of(1, "cluster", STEADY, ena_express=True, ena_express_use=unused) == plain
-        found = of(1, "cluster", STEADY, ena_express=True, ena_express_use=used)
-        assert found.bits_per_second == 25e9
+        limit = of(1, "cluster", STEADY, ena_express=True, ena_express_use=used)
+        assert limit.bits_per_second == 25e9
 
     @pytest.mark.parametrize(
         ("region", "zones", "size"),
@@ -113,8 +113,8 @@ class TestWhichLimitBinds:
     @pytest.mark.parametrize("weighting", ["vpc-1", "ebs-1"])
     def test_a_bandwidth_weighting_names_itself_and_its_source(self, weighting):
         weighted = STEADY.model_copy(update={"bandwidth_weighting": weighting})
-        found = of(32, "none", weighted)
-        assert found == Limit(f"instance baseline ({weighting})", 50e9, WEIGHTING_GUIDE)
+        limit = of(32, "none", weighted)
+        assert limit == Limit(f"instance baseline ({weighting})", 50e9, WEIGHTING_GUIDE)
         assert of(1, "cluster", weighted) == of(1, "cluster", STEADY)
 
     def test_a_rate_the_test_limits_itself_to_binds_when_it_is_the_lowest(self):
@@ -122,12 +122,12 @@ class TestWhichLimitBinds:
         assert of(1, "none", STEADY, offered=6e9) == Limit("single-flow", 5e9)
 
     def test_a_scaled_network_binds_below_a_rate_that_is_not_scaled(self):
-        found = of(1, "none", STEADY, network_scale=0.1, offered=1e9)
-        assert found == Limit("single-flow", 0.5e9)
+        limit = of(1, "none", STEADY, network_scale=0.1, offered=1e9)
+        assert limit == Limit("single-flow", 0.5e9)
 
     def test_a_burst_that_is_over_is_no_matter_to_a_rate_below_the_baseline(self):
-        found = of(1, "none", offered=0.5e9)
-        assert found == Limit("offered rate", 0.5e9, PLAN, None)
+        limit = of(1, "none", offered=0.5e9)
+        assert limit == Limit("offered rate", 0.5e9, PLAN, None)
 
     def test_each_direction_has_the_limit_by_itself(self):
         assert of(1, "none", directions=2) == Limit("single-flow", 10e9, GUIDE, 1.5e9)
@@ -171,16 +171,16 @@ class TestWhatArmsAndTestsBring:
 
     def test_a_test_brings_its_directions_each_with_its_own_streams_and_limit(self):
         both = {"name": "t", "tool": "iperf3", "streams": 1, "bidirectional": True, "seconds": 10}
-        found = limit_for(arm("a", network=STEADY), registry.load_test(both))
-        assert found == Limit("single-flow", 2 * 5e9)
+        limit = limit_for(arm("a", network=STEADY), registry.load_test(both))
+        assert limit == Limit("single-flow", 2 * 5e9)
         eight = registry.load_test({**both, "streams": 8})
         group = arm("a", placement="cluster", network=STEADY)
         assert limit_for(group, eight).bits_per_second == 2 * 50e9
 
     def test_a_test_brings_the_rate_it_limits_itself_to(self):
         udp = {"name": "t", "tool": "iperf3", "protocol": "udp", "bits_per_second": 10**9}
-        found = limit_for(arm("a", network=STEADY), registry.load_test(udp))
-        assert found == Limit("offered rate", 1e9, PLAN)
+        limit = limit_for(arm("a", network=STEADY), registry.load_test(udp))
+        assert limit == Limit("offered rate", 1e9, PLAN)
 
     def test_the_first_network_card_counts(self):
         cards = [
@@ -191,14 +191,18 @@ class TestWhatArmsAndTestsBring:
         assert instance_network({}) == UNKNOWN
 
     @pytest.mark.parametrize(
-        ("told", "together", "gigabits"),
+        ("advertised", "together", "gigabits"),
         [("Up to 170 Gigabit", 200.0, 170), ("400 Gigabit", 350.0, 350), ("", 100.0, 100)],
     )
-    def test_one_of_several_cards_has_no_more_than_its_text_tells(self, told, together, gigabits):
+    def test_one_of_several_cards_has_no_more_than_its_text_tells(
+        self, advertised, together, gigabits
+    ):
         card = {"BaselineBandwidthInGbps": together, "PeakBandwidthInGbps": together}
-        cards = [{"NetworkCardIndex": n, "NetworkPerformance": told, **card} for n in range(2)]
-        found = instance_network({"NetworkInfo": {"NetworkCards": cards}})
-        assert found.peak_bits_per_second == found.baseline_bits_per_second == gigabits * 1e9
+        cards = [
+            {"NetworkCardIndex": n, "NetworkPerformance": advertised, **card} for n in range(2)
+        ]
+        limits = instance_network({"NetworkInfo": {"NetworkCards": cards}})
+        assert limits.peak_bits_per_second == limits.baseline_bits_per_second == gigabits * 1e9
         # Where there is one card, its text is a rounded figure.
         alone = instance_network({"NetworkInfo": {"NetworkCards": cards[:1]}})
         assert alone.peak_bits_per_second == together * 1e9
@@ -212,37 +216,37 @@ class TestWhatArmsAndTestsBring:
 
 class TestTheCeilingOfAVerdict:
     def test_it_names_its_source_and_how_close_each_arm_came(self):
-        found = ceiling(of(1, "cluster"), of(1, "none"), arm_level=9.5e9, baseline_level=4.94e9)
-        assert (found.name, found.source) == ("single-flow", GUIDE)
-        assert (found.arm, found.baseline) == (10e9, 5e9)
-        assert found.arm_share == pytest.approx(0.95)
-        assert found.baseline_share == pytest.approx(0.988)
-        assert found.explains is True
+        limit = ceiling(of(1, "cluster"), of(1, "none"), arm_level=9.5e9, baseline_level=4.94e9)
+        assert (limit.name, limit.source) == ("single-flow", GUIDE)
+        assert (limit.arm, limit.baseline) == (10e9, 5e9)
+        assert limit.arm_share == pytest.approx(0.95)
+        assert limit.baseline_share == pytest.approx(0.988)
+        assert limit.explains is True
 
     def test_it_stands_without_measurements_but_explains_nothing(self):
-        found = ceiling(of(1, "cluster"), of(1, "none"), arm_level=9e9)
-        assert found.arm_share == 0.9
-        assert found.baseline_share is None
-        assert found.explains is False
+        limit = ceiling(of(1, "cluster"), of(1, "none"), arm_level=9e9)
+        assert limit.arm_share == 0.9
+        assert limit.baseline_share is None
+        assert limit.explains is False
 
     def test_of_an_open_verdict_it_tells_the_shares_and_explains_nothing(self):
         levels = {"arm_level": 9.5e9, "baseline_level": 4.94e9}
-        found = ceiling(of(1, "cluster"), of(1, "none"), **levels, decided=False)
-        assert found.explains is False
-        assert "95 %" in found.text and "explain" not in found.text
+        limit = ceiling(of(1, "cluster"), of(1, "none"), **levels, decided=False)
+        assert limit.explains is False
+        assert "95 %" in limit.text and "explain" not in limit.text
 
     def test_one_arm_in_two_runs_is_told_as_now_and_before(self):
         one = of(1, "none")
         levels = {"arm_level": 3e9, "baseline_level": 4.9e9}
-        found = ceiling(one, one, **levels, names=("treatment", "treatment"))
-        assert found.text.startswith("the treatment now came to 60 %")
-        assert "the treatment before came to 98 %" in found.text
+        result = ceiling(one, one, **levels, names=("treatment", "treatment"))
+        assert result.text.startswith("the treatment now came to 60 %")
+        assert "the treatment before came to 98 %" in result.text
 
     def test_ena_express_has_its_own_source_and_keeps_the_others_limit(self):
-        found = ceiling(of(1, "cluster", STEADY, ena_express=True), of(1, "none", STEADY))
-        assert found.name == ENA_EXPRESS_FLOW
-        assert (found.arm, found.baseline) == (25e9, 5e9)
-        assert found.source == ENA_EXPRESS_GUIDE
+        limit = ceiling(of(1, "cluster", STEADY, ena_express=True), of(1, "none", STEADY))
+        assert limit.name == ENA_EXPRESS_FLOW
+        assert (limit.arm, limit.baseline) == (25e9, 5e9)
+        assert limit.source == ENA_EXPRESS_GUIDE
 
 
 TEN = Limit("single-flow", 10e9)
@@ -259,23 +263,23 @@ def explained(arm, baseline, arm_level, baseline_level, **more):
 
 class TestWhatTheLimitsExplain:
     def test_the_published_result_of_a_placement_group(self):
-        found = explained(TEN, FIVE, 9.5e9, 4.94e9)
-        assert found.explains
-        assert found.text == (
+        explanation = explained(TEN, FIVE, 9.5e9, 4.94e9)
+        assert explanation.explains
+        assert explanation.text == (
             "the treatment came to 95 % of its single-flow limit of 10.0 Gbit/s and the baseline"
             " came to 98.8 % of its single-flow limit of 5.00 Gbit/s: the limits explain the"
             " difference"
         )
 
     def test_two_arms_at_the_same_instance_limit_could_not_differ(self):
-        found = explained(PEAK, PEAK, 9.5e9, 9.4e9)
-        assert found.explains
-        assert found.text == (
+        explanation = explained(PEAK, PEAK, 9.5e9, 9.4e9)
+        assert explanation.explains
+        assert explanation.text == (
             "both were at the same instance peak limit of 10.0 Gbit/s, so no difference could show"
         )
 
     @pytest.mark.parametrize(
-        ("limits", "levels", "explains", "said"),
+        ("limits", "levels", "explains", "words"),
         [
             ((OFFERED, OFFERED), (1e9, 0.999e9), True, "same offered rate limit of 1.00 Gbit/s"),
             ((TEN, FIVE), (3e9, 2e9), False, "something else made the difference"),
@@ -316,10 +320,10 @@ class TestWhatTheLimitsExplain:
             "one burst over",
         ],
     )
-    def test_what_limits_explain_and_what_they_do_not(self, limits, levels, explains, said):
-        found = explained(*limits, *levels)
-        assert found.explains is explains
-        assert said in found.text
+    def test_what_limits_explain_and_what_they_do_not(self, limits, levels, explains, words):
+        explanation = explained(*limits, *levels)
+        assert explanation.explains is explains
+        assert words in explanation.text
 
     def test_nothing_measured_explains_nothing(self):
         assert not explained(TEN, FIVE, None, 4.9e9).explains
@@ -375,10 +379,10 @@ class TestBandwidthWeighting:
         ],
     )
     def test_it_moves_bandwidth_between_network_and_volumes(self, entry, weighting, baseline, peak):
-        found = instance_network(entry, weighting)
-        assert found.bandwidth_weighting == weighting
-        assert found.baseline_bits_per_second == (baseline and pytest.approx(baseline))
-        assert found.peak_bits_per_second == (peak and pytest.approx(peak))
+        limits = instance_network(entry, weighting)
+        assert limits.bandwidth_weighting == weighting
+        assert limits.baseline_bits_per_second == (baseline and pytest.approx(baseline))
+        assert limits.peak_bits_per_second == (peak and pytest.approx(peak))
 
     @given(
         st.floats(0.1, 100),
@@ -388,8 +392,8 @@ class TestBandwidthWeighting:
     )
     def test_the_peak_is_never_below_the_baseline(self, baseline, more, share, weighting):
         entry = described("m8g.large", baseline, baseline * more, baseline * share)
-        found = instance_network(entry, weighting)
-        assert 0 < found.baseline_bits_per_second <= found.peak_bits_per_second
+        limits = instance_network(entry, weighting)
+        assert 0 < limits.baseline_bits_per_second <= limits.peak_bits_per_second
 
     def test_an_instance_tells_its_own(self):
         assert bandwidth_weighting(

@@ -34,11 +34,11 @@ def faults(raw, nodes=NODES, **options):
         check(raw, nodes, **options)
     lines = str(caught.value).splitlines()
     assert all(re.fullmatch(r"\S+: .+; .+", line) for line in lines), lines
-    found = {}
+    refused = {}
     for line in lines:
         path = line.partition(": ")[0]
-        found[path] = f"{found.get(path, '')}{line}\n"
-    return found
+        refused[path] = f"{refused.get(path, '')}{line}\n"
+    return refused
 
 
 def test_a_comparison_is_sent_to_its_own_state_machine():
@@ -256,7 +256,7 @@ def test_a_catalogue_test_may_be_changed_and_a_new_one_added():
 
 
 def test_all_mistakes_are_told_at_once():
-    found = faults(
+    refused = faults(
         {
             "speed": 1,
             "arms": ["treatment", "nowhere"],
@@ -271,12 +271,12 @@ def test_all_mistakes_are_told_at_once():
             ],
         }
     )
-    assert set(found) == {
+    assert set(refused) == {
         *("speed", "arms[1]", "blocks", "threshold", "tests[0]", "tests[1].count"),
         *("tests[2].tool", "tests[3].tool", "tests[4].seconds", "tests[4].colour"),
     }
-    assert "tcp-1, tcp-8, rtt" in found["tests[0]"]
-    assert "streams" in found["tests[4].colour"]
+    assert "tcp-1, tcp-8, rtt" in refused["tests[0]"]
+    assert "streams" in refused["tests[4].colour"]
 
 
 @pytest.mark.parametrize(
@@ -402,8 +402,8 @@ def test_a_round_that_no_state_of_the_state_machine_could_hold_is_refused():
 
 
 def test_more_random_pairs_than_there_are_are_refused():
-    found = faults({"pairing": {"random": 7}}, {"treatment": 4, "baseline": 5})
-    assert "the 4 nodes of the arm 'treatment' make 6 pairs" in found["pairing.random"]
+    refused = faults({"pairing": {"random": 7}}, {"treatment": 4, "baseline": 5})
+    assert "the 4 nodes of the arm 'treatment' make 6 pairs" in refused["pairing.random"]
     assert check({"pairing": {"random": 6}}, {"treatment": 4, "baseline": 5})
 
 
@@ -423,11 +423,11 @@ def test_arms_may_use_the_same_nodes_in_other_networks():
 
 
 def test_host_networking_that_the_stack_does_not_allow_is_refused_with_the_remedy():
-    found = faults({"arms": ["baseline", HOST, TO_POD]}, host_network=False)
-    assert set(found) == {
+    refused = faults({"arms": ["baseline", HOST, TO_POD]}, host_network=False)
+    assert set(refused) == {
         *("arms[1].client_network", "arms[1].server_network", "arms[2].client_network"),
     }
-    assert all("HostNetwork=true" in line for line in found.values())
+    assert all("HostNetwork=true" in line for line in refused.values())
 
 
 SERVED = {"name": "served", "nodes": "baseline", "via": "service"}
@@ -439,33 +439,33 @@ def test_an_arm_may_differ_from_another_in_the_way_to_its_servers_alone():
 
 
 def test_a_ping_through_a_service_is_refused_with_the_remedy():
-    found = faults({"arms": ["baseline", SERVED], "tests": ["tcp-1", "rtt"]})
-    assert set(found) == {"arms[1].via"}
-    assert "leave rtt out of the tests, or write 'pod'" in found["arms[1].via"]
+    refused = faults({"arms": ["baseline", SERVED], "tests": ["tcp-1", "rtt"]})
+    assert set(refused) == {"arms[1].via"}
+    assert "leave rtt out of the tests, or write 'pod'" in refused["arms[1].via"]
 
 
 def test_the_baseline_is_the_one_arm_on_its_nodes_or_has_to_be_named():
     treated = {**HOST, "name": "host-treated", "nodes": "treatment"}
     assert check({"arms": [treated, HOST]}).baseline == "host"
-    found = faults({"arms": [HOST, TO_POD]})
-    assert "host and host-to-pod all use the nodes of the stack's baseline" in found["baseline"]
-    found = faults({"arms": ["treatment", treated]})
-    assert "none of the chosen arms is the stack's baseline" in found["baseline"]
-    assert "name one of treatment or host-treated" in found["baseline"]
+    refused = faults({"arms": [HOST, TO_POD]})
+    assert "host and host-to-pod all use the nodes of the stack's baseline" in refused["baseline"]
+    refused = faults({"arms": ["treatment", treated]})
+    assert "none of the chosen arms is the stack's baseline" in refused["baseline"]
+    assert "name one of treatment or host-treated" in refused["baseline"]
     assert check({"arms": [HOST, TO_POD], "baseline": "host"}).baseline == "host"
 
 
 def test_arms_that_are_the_same_in_every_way_are_refused():
-    found = faults({"arms": ["baseline", HOST, {**HOST, "name": "host-again"}]})
-    assert "'host-again' and 'host' are the same nodes" in found["arms[2]"]
+    refused = faults({"arms": ["baseline", HOST, {**HOST, "name": "host-again"}]})
+    assert "'host-again' and 'host' are the same nodes" in refused["arms[2]"]
     equal_but_elsewhere = {**HOST, "name": "host-again", "nodes": "treatment"}
     assert check({"arms": [HOST, equal_but_elsewhere]})
 
 
 def test_one_ready_node_is_not_a_pair():
-    found = faults({}, {"treatment": 1, "baseline": 0})
-    assert "has 1 Ready node;" in found["arms[0]"]
-    assert "0 Ready nodes" in found["arms[1]"]
+    refused = faults({}, {"treatment": 1, "baseline": 0})
+    assert "has 1 Ready node;" in refused["arms[0]"]
+    assert "0 Ready nodes" in refused["arms[1]"]
 
 
 def test_an_arm_that_is_not_measured_may_lack_nodes():

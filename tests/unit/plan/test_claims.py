@@ -33,8 +33,8 @@ def problems(*arms):
 
 
 def only(*arms):
-    ((path, said),) = problems(*arms)
-    return path, said
+    ((path, problem),) = problems(*arms)
+    return path, problem
 
 
 GOOD = treatment(inside("g"), inside("g"))
@@ -45,37 +45,39 @@ def test_arms_that_are_what_they_claim_are_not_refused():
 
 
 def test_a_node_outside_the_group_of_its_arm_is_named():
-    path, said = only(baseline(ALONE), treatment(inside("g"), ALONE))
+    path, problem = only(baseline(ALONE), treatment(inside("g"), ALONE))
     assert path == "arms[1]"
-    assert "the arm 'treatment' is to be in a cluster placement group" in said
-    assert "1 of its 2 nodes (treatment-1) is in none" in said
-    assert "nodes labelled a=b" in said
+    assert "the arm 'treatment' is to be in a cluster placement group" in problem
+    assert "1 of its 2 nodes (treatment-1) is in none" in problem
+    assert "nodes labelled a=b" in problem
 
 
 def test_a_node_in_another_group_than_the_others_is_named_with_both_groups():
-    _, said = only(treatment(inside("g"), inside("g"), inside("h")), baseline(ALONE))
-    assert "one cluster placement group, g" in said
-    assert "(treatment-2) is in the cluster placement group h" in said
+    _, problem = only(treatment(inside("g"), inside("g"), inside("h")), baseline(ALONE))
+    assert "one cluster placement group, g" in problem
+    assert "(treatment-2) is in the cluster placement group h" in problem
 
 
 @pytest.mark.parametrize("strategy", ["spread", "partition", "precision-time"])
 def test_a_group_of_another_strategy_is_named_with_its_strategy(strategy):
-    _, said = only(treatment(inside("g", strategy), inside("g", strategy)), baseline(ALONE))
-    assert f"2 of its 2 nodes (treatment-0 and treatment-1) are in the {strategy} placement" in said
+    _, problem = only(treatment(inside("g", strategy), inside("g", strategy)), baseline(ALONE))
+    assert (
+        f"2 of its 2 nodes (treatment-0 and treatment-1) are in the {strategy} placement" in problem
+    )
 
 
 def test_a_node_of_the_baseline_in_a_group_is_named():
-    path, said = only(GOOD, baseline(ALONE, inside("g")))
+    path, problem = only(GOOD, baseline(ALONE, inside("g")))
     assert path == "arms[1]"
-    assert "the arm 'baseline' is to be in no placement group" in said
-    assert "(baseline-1) is in the cluster placement group g" in said
+    assert "the arm 'baseline' is to be in no placement group" in problem
+    assert "(baseline-1) is in the cluster placement group g" in problem
 
 
 def test_two_arms_in_one_cluster_group_are_refused():
     other = treatment(inside("g"), inside("g"), name="other")
-    path, said = only(GOOD, other, baseline(ALONE))
+    path, problem = only(GOOD, other, baseline(ALONE))
     assert path == "arms[1]"
-    assert "'treatment' and 'other' are both in the cluster placement group g" in said
+    assert "'treatment' and 'other' are both in the cluster placement group g" in problem
 
 
 def test_two_arms_on_the_same_nodes_are_one_claim():
@@ -85,8 +87,8 @@ def test_two_arms_on_the_same_nodes_are_one_claim():
 
 
 def test_many_nodes_are_counted_after_the_first():
-    _, said = only(treatment(inside("g"), *[ALONE] * 20), baseline(ALONE))
-    assert "20 of its 21 nodes (treatment-1, treatment-2, treatment-3 and 17 more) are" in said
+    _, problem = only(treatment(inside("g"), *[ALONE] * 20), baseline(ALONE))
+    assert "20 of its 21 nodes (treatment-1, treatment-2, treatment-3 and 17 more) are" in problem
 
 
 def test_what_ec2_did_not_say_is_not_judged():
@@ -102,10 +104,10 @@ def express(*has, **more):
 
 
 def test_an_arm_with_ena_express_whose_pods_may_be_on_interfaces_without_it_is_refused():
-    path, said = only(baseline(ALONE), express(True, False))
+    path, problem = only(baseline(ALONE), express(True, False))
     assert path == "arms[1]"
-    assert "1 of its 2 nodes (treatment-1) is with a network interface without it" in said
-    assert "set MAX_ENI=1 in the cluster's VPC CNI and replace these nodes" in said
+    assert "1 of its 2 nodes (treatment-1) is with a network interface without it" in problem
+    assert "set MAX_ENI=1 in the cluster's VPC CNI and replace these nodes" in problem
 
 
 def test_pods_are_a_claim_also_where_another_arm_uses_their_nodes_own_network():
@@ -133,13 +135,15 @@ PLACEMENTS = st.one_of(
     st.lists(PLACEMENTS, min_size=1, max_size=6),
     st.sampled_from(["cluster", "spread", "partition"]),
 )
-def test_an_arm_passes_only_if_all_known_nodes_are_in_one_group_of_its_strategy(found, strategy):
-    known = [where for where in found if where is not None]
+def test_an_arm_passes_only_if_all_known_nodes_are_in_one_group_of_its_strategy(
+    placements, strategy
+):
+    known = [where for where in placements if where is not None]
     fits = (
         all(where.group is not None and where.strategy in (None, strategy) for where in known)
         and len({where.group for where in known}) <= 1
     )
-    assert (problems(treatment(*found, placement=strategy)) == []) == fits
+    assert (problems(treatment(*placements, placement=strategy)) == []) == fits
 
 
 def zoned(pairs, *zones, **facts):
@@ -155,15 +159,15 @@ def pair_problems(*arms, pairing=ONE):
 
 
 def test_nodes_of_one_zone_make_no_pair_across_zones():
-    ((path, said),) = pair_problems(GOOD, zoned("across-zones", "us-east-1a", "us-east-1a"))
+    ((path, problem),) = pair_problems(GOOD, zoned("across-zones", "us-east-1a", "us-east-1a"))
     assert path == "arms[1].pairs"
-    assert "in us-east-1a, make no pair across zones" in said
-    assert "let the nodes labelled a=c be in several zones" in said
+    assert "in us-east-1a, make no pair across zones" in problem
+    assert "let the nodes labelled a=c be in several zones" in problem
 
 
 def test_nodes_of_different_zones_make_no_pair_within_one():
-    ((_, said),) = pair_problems(zoned("within-zone", "us-east-1a", "us-east-1b"))
-    assert "in us-east-1a and us-east-1b, make no pair within zone" in said
+    ((_, problem),) = pair_problems(zoned("within-zone", "us-east-1a", "us-east-1b"))
+    assert "in us-east-1a and us-east-1b, make no pair within zone" in problem
 
 
 def test_nodes_of_two_zones_make_both_kinds_of_pairs():
@@ -173,15 +177,15 @@ def test_nodes_of_two_zones_make_both_kinds_of_pairs():
 
 def test_more_random_pairs_than_there_are_across_zones_are_refused():
     far = zoned("across-zones", "us-east-1a", "us-east-1b", "us-east-1b")
-    ((path, said),) = pair_problems(far, pairing=Pairing("random", 3))
+    ((path, problem),) = pair_problems(far, pairing=Pairing("random", 3))
     assert path == "pairing.random"
-    assert "2 pairs across zones, fewer than 3" in said
+    assert "2 pairs across zones, fewer than 3" in problem
 
 
 def test_a_node_without_a_known_zone_is_named():
-    ((path, said),) = pair_problems(zoned("across-zones", "us-east-1a", None))
+    ((path, problem),) = pair_problems(zoned("across-zones", "us-east-1a", None))
     assert path == "arms[0].pairs"
-    assert "the zone of n1" in said
+    assert "the zone of n1" in problem
 
 
 def test_nodes_that_do_not_exist_yet_have_no_zone_and_are_not_refused():

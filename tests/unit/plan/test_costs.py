@@ -48,31 +48,31 @@ def usage(**more: Any) -> Usage:
     return Usage(**{**values, **more})
 
 
-def lines(found):
-    return {line.what: line for line in found.lines}
+def lines(cost):
+    return {line.what: line for line in cost.lines}
 
 
 class TestLines:
     def test_each_is_a_quantity_times_a_price(self):
-        found = lines(estimate(usage(), PRICES, region="us-east-1"))
-        assert found["EC2 c5.large, 4 nodes"].quantity == 2.0
-        assert found["EC2 c5.large, 4 nodes"].usd == pytest.approx(0.2)
-        assert found["EKS cluster"].usd == pytest.approx(0.1)
-        assert found["Step Functions"].usd == pytest.approx(0.1)
-        assert found["Lambda requests"].usd == pytest.approx(0.4)
+        entries = lines(estimate(usage(), PRICES, region="us-east-1"))
+        assert entries["EC2 c5.large, 4 nodes"].quantity == 2.0
+        assert entries["EC2 c5.large, 4 nodes"].usd == pytest.approx(0.2)
+        assert entries["EKS cluster"].usd == pytest.approx(0.1)
+        assert entries["Step Functions"].usd == pytest.approx(0.1)
+        assert entries["Lambda requests"].usd == pytest.approx(0.4)
         whole = costs.REPORT_SECONDS + costs.ANALYSIS_SECONDS
         gigabyte_seconds = 38 * costs.SECONDS_PER_INVOCATION * 0.5 + whole * 1769 / 1024
-        assert found["Lambda duration"].quantity == gigabyte_seconds
-        assert found["Lambda duration"].usd == pytest.approx(gigabyte_seconds * 0.002)
-        assert all(line.source == "here" for line in found.values())
+        assert entries["Lambda duration"].quantity == gigabyte_seconds
+        assert entries["Lambda duration"].usd == pytest.approx(gigabyte_seconds * 0.002)
+        assert all(line.source == "here" for line in entries.values())
 
     def test_only_nodes_and_cluster_are_paid_anyway(self):
-        found = estimate(usage(), PRICES, region="us-east-1")
-        assert [line.what for line in found.lines if line.paid_anyway] == [
+        cost = estimate(usage(), PRICES, region="us-east-1")
+        assert [line.what for line in cost.lines if line.paid_anyway] == [
             "EC2 c5.large, 4 nodes",
             "EKS cluster",
         ]
-        assert found.usd - found.usd_of_run == pytest.approx(0.3)
+        assert cost.usd - cost.usd_of_run == pytest.approx(0.3)
 
     def test_traffic_between_zones_is_billed_to_both_sides(self):
         crossing = usage(cross_zone_bytes=10 * 10**9)
@@ -83,28 +83,28 @@ class TestLines:
 
     def test_no_traffic_between_zones_needs_no_price(self):
         assert CROSS_ZONE_GIGABYTE not in queries(usage())
-        found = estimate(usage(), PRICES, region="us-east-1")
-        assert not any("zones" in line.what for line in found.lines)
+        cost = estimate(usage(), PRICES, region="us-east-1")
+        assert not any("zones" in line.what for line in cost.lines)
 
 
 class TestUnknownPrices:
     def test_a_price_that_is_not_known_is_said_and_not_taken_for_nothing(self):
         unknown = {**PRICES, instance_hour("c5.large"): Price(None, "unknown", "refused")}
-        found = estimate(usage(), unknown, region="us-east-1")
-        assert lines(found)["EC2 c5.large, 4 nodes"].usd is None
-        assert found.unknown == ("EC2 c5.large, 4 nodes",)
-        assert found.notes[0] == "not all prices are the Price List API's: refused"
-        assert "pricing:GetProducts" in found.notes[1], "how to get the price"
-        assert "without EC2 c5.large, 4 nodes: the price is not known" in found.summary
+        cost = estimate(usage(), unknown, region="us-east-1")
+        assert lines(cost)["EC2 c5.large, 4 nodes"].usd is None
+        assert cost.unknown == ("EC2 c5.large, 4 nodes",)
+        assert cost.notes[0] == "not all prices are the Price List API's: refused"
+        assert "pricing:GetProducts" in cost.notes[1], "how to get the price"
+        assert "without EC2 c5.large, 4 nodes: the price is not known" in cost.summary
 
     def test_nodes_of_an_unknown_type_are_a_line_without_an_amount(self):
-        found = estimate(usage(nodes={None: 2, "c5.large": 2}), PRICES, region="us-east-1")
-        assert found.unknown == ("EC2, 2 nodes of an unknown type",)
+        cost = estimate(usage(nodes={None: 2, "c5.large": 2}), PRICES, region="us-east-1")
+        assert cost.unknown == ("EC2, 2 nodes of an unknown type",)
 
     def test_known_prices_need_no_note(self):
-        found = estimate(usage(), PRICES, region="us-east-1")
-        assert found.notes == found.unknown == ()
-        assert len(found.summary) == 1
+        cost = estimate(usage(), PRICES, region="us-east-1")
+        assert cost.notes == cost.unknown == ()
+        assert len(cost.summary) == 1
 
 
 @given(
@@ -126,12 +126,12 @@ def test_the_sum_is_of_the_lines_and_each_query_is_answered_for(
         cross_zone_bytes=crossing,
     )
     prices = {query: Price(usd, "here") for query in queries(used)}
-    found = estimate(used, prices, region="eu-west-1")
-    amounts = [line.usd for line in found.lines if line.usd is not None]
-    assert found.usd == pytest.approx(sum(amounts))
-    assert 0 <= found.usd_of_run <= found.usd or found.usd == pytest.approx(0)
-    assert len(found.unknown) == (1 if None in nodes else 0)
-    assert found.not_included
+    cost = estimate(used, prices, region="eu-west-1")
+    amounts = [line.usd for line in cost.lines if line.usd is not None]
+    assert cost.usd == pytest.approx(sum(amounts))
+    assert 0 <= cost.usd_of_run <= cost.usd or cost.usd == pytest.approx(0)
+    assert len(cost.unknown) == (1 if None in nodes else 0)
+    assert cost.not_included
 
 
 # -- the stack's own figures

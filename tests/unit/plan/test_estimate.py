@@ -62,52 +62,58 @@ def estimated(raw=None, *, zones=None, scale=None, bandwidth=C5_LARGE, region="u
 TCP_1 = {"tests": ["tcp-1"], "warm_up": False, "blocks": 6}
 
 
-def tripped(found):
-    return {guard.guard for guard in found.guards if guard.would_trip}
+def tripped(estimates):
+    return {guard.guard for guard in estimates.guards if guard.would_trip}
 
 
-def burst(found):
-    (guard,) = (guard for guard in found.guards if guard.guard == "burst_credits")
+def burst(estimates):
+    (guard,) = (guard for guard in estimates.guards if guard.guard == "burst_credits")
     return guard.text
 
 
-def quantity(found, what):
-    (line,) = (line for line in found.cost.lines if line.what.startswith(what))
+def quantity(estimates, what):
+    (line,) = (line for line in estimates.cost.lines if line.what.startswith(what))
     return line.quantity
 
 
 class TestWhatAPlanTakes:
     def test_the_default_plan(self):
-        found = estimated()
-        assert found.trials == 12 * 4 * 2
-        assert found.seconds > 12 * 4 * 10
-        assert found.block_seconds == pytest.approx(44)
-        assert quantity(found, "EC2 c5.large, 4 nodes") == pytest.approx(4 * found.seconds / 3600)
+        estimates = estimated()
+        assert estimates.trials == 12 * 4 * 2
+        assert estimates.seconds > 12 * 4 * 10
+        assert estimates.block_seconds == pytest.approx(44)
+        assert quantity(estimates, "EC2 c5.large, 4 nodes") == pytest.approx(
+            4 * estimates.seconds / 3600
+        )
 
     def test_the_least_is_what_the_fewest_blocks_take_by_themselves(self):
-        found = estimated({"blocks": {"least": 4, "most": 8}}).at_least
+        estimates = estimated({"blocks": {"least": 4, "most": 8}}).at_least
         alone = estimated({"blocks": 4})
-        assert (found.blocks, found.trials) == (4, alone.trials)
-        assert found.seconds == pytest.approx(alone.seconds + OVERHEAD_SECONDS_PER_LOOK)
-        assert alone.cost.usd < found.usd < 1.05 * alone.cost.usd
+        assert (estimates.blocks, estimates.trials) == (4, alone.trials)
+        assert estimates.seconds == pytest.approx(alone.seconds + OVERHEAD_SECONDS_PER_LOOK)
+        assert alone.cost.usd < estimates.usd < 1.05 * alone.cost.usd
 
     def test_a_fixed_number_of_blocks_takes_as_much_at_least_as_at_most(self):
-        found = estimated({"blocks": 6})
-        least = found.at_least
-        assert (least.blocks, least.seconds, least.trials) == (6, found.seconds, found.trials)
-        assert least.usd == pytest.approx(found.cost.usd, abs=1e-4)
+        estimates = estimated({"blocks": 6})
+        least = estimates.at_least
+        assert (least.blocks, least.seconds, least.trials) == (
+            6,
+            estimates.seconds,
+            estimates.trials,
+        )
+        assert least.usd == pytest.approx(estimates.cost.usd, abs=1e-4)
 
     def test_pauses_take_time_before_each_block_but_the_first(self):
         without = estimated()
-        found = estimated({"pause_seconds": 100})
-        assert found.seconds == pytest.approx(without.seconds + 11 * 100)
-        assert found.at_least.seconds == pytest.approx(without.at_least.seconds + 5 * 100)
-        assert found.block_seconds == without.block_seconds
+        estimates = estimated({"pause_seconds": 100})
+        assert estimates.seconds == pytest.approx(without.seconds + 11 * 100)
+        assert estimates.at_least.seconds == pytest.approx(without.at_least.seconds + 5 * 100)
+        assert estimates.block_seconds == without.block_seconds
 
     def test_traffic_is_what_the_limits_allow_each_way(self):
-        found = estimated({**TCP_1, "direction": "forward"})
-        sent = {name: ways.sent for name, ways in found.bytes_per_node.items()}
-        received = {name: ways.received for name, ways in found.bytes_per_node.items()}
+        estimates = estimated({**TCP_1, "direction": "forward"})
+        sent = {name: ways.sent for name, ways in estimates.bytes_per_node.items()}
+        received = {name: ways.received for name, ways in estimates.bytes_per_node.items()}
         assert max(sent.values()) == 6 * 10 * 10e9 / 8
         assert sent["node-a"] + sent["node-b"] == 6 * 10 * 10e9 / 8
         assert sent["node-c"] + sent["node-d"] == 6 * 10 * 5e9 / 8
@@ -120,7 +126,8 @@ class TestWhatAPlanTakes:
         assert with_it.state_transitions > without.state_transitions
         assert with_it.trials == without.trials
         total = [
-            sum(ways.sent for ways in found.bytes_per_node.values()) for found in (with_it, without)
+            sum(ways.sent for ways in estimates.bytes_per_node.values())
+            for estimates in (with_it, without)
         ]
         # One second for each arm's pair, at its limit for a single flow.
         assert total[0] - total[1] == pytest.approx((10e9 + 5e9) / 8)
@@ -132,10 +139,10 @@ class TestWhatAPlanTakes:
 
     def test_both_directions_of_a_test_are_sent_and_received(self):
         both = {"name": "both", "tool": "iperf3", "bidirectional": True, "seconds": 10}
-        found = estimated({**TCP_1, "tests": [both]})
-        assert found.bytes_per_node["node-a"] == Traffic(sent=75 * 10**9, received=75 * 10**9), (
-            "6 blocks of 10 s at 10 Gbit/s"
-        )
+        estimates = estimated({**TCP_1, "tests": [both]})
+        assert estimates.bytes_per_node["node-a"] == Traffic(
+            sent=75 * 10**9, received=75 * 10**9
+        ), "6 blocks of 10 s at 10 Gbit/s"
 
     def test_a_burst_is_spent_by_the_greater_way_and_not_by_both(self):
         one_way = {"name": "t", "tool": "iperf3", "seconds": 10}
@@ -160,14 +167,16 @@ class TestWhatAPlanTakes:
 
     def test_arms_that_share_nodes_pay_for_them_once(self):
         host = {"name": "host", "nodes": "baseline", "client_network": "host"}
-        found = estimated({"arms": ["baseline", host], "baseline": "baseline"})
-        assert quantity(found, "EC2 c5.large, 2 nodes") == pytest.approx(2 * found.seconds / 3600)
+        estimates = estimated({"arms": ["baseline", host], "baseline": "baseline"})
+        assert quantity(estimates, "EC2 c5.large, 2 nodes") == pytest.approx(
+            2 * estimates.seconds / 3600
+        )
 
     def test_steps_are_those_of_the_schedule(self):
-        found = estimated({"warm_up": False, "blocks": 6})
+        estimates = estimated({"warm_up": False, "blocks": 6})
         # Six items and two make-up items.
-        assert found.state_transitions == costs.RUN_TRANSITIONS + 6 * 7 + 2 * 4
-        assert quantity(found, "Lambda requests") == costs.RUN_INVOCATIONS + 6 * 2 + 2
+        assert estimates.state_transitions == costs.RUN_TRANSITIONS + 6 * 7 + 2 * 4
+        assert quantity(estimates, "Lambda requests") == costs.RUN_INVOCATIONS + 6 * 2 + 2
 
     def test_looks_are_steps_too(self):
         fixed, looking = (
@@ -182,30 +191,30 @@ class TestWhatAPlanTakes:
 class TestTrafficBetweenZones:
     def test_a_pair_within_a_zone_pays_nothing_even_if_arms_are_apart(self):
         apart = {"node-c": "us-east-1b", "node-d": "us-east-1b"}
-        found = estimated(zones=apart)
-        assert not any("zones" in line.what for line in found.cost.lines)
-        assert "zones" in tripped(found)
+        estimates = estimated(zones=apart)
+        assert not any("zones" in line.what for line in estimates.cost.lines)
+        assert "zones" in tripped(estimates)
 
     def test_a_pair_across_zones_pays_for_each_gigabyte_on_both_sides(self):
-        found = estimated(TCP_1, zones={"node-d": "us-east-1b"})
+        estimates = estimated(TCP_1, zones={"node-d": "us-east-1b"})
         crossing = 6 * 10 * 5e9 / 8 / 1e9
-        assert quantity(found, "traffic between zones") == pytest.approx(2 * crossing)
+        assert quantity(estimates, "traffic between zones") == pytest.approx(2 * crossing)
 
     def test_what_a_gigabyte_between_zones_costs_is_told(self):
-        found = estimated(TCP_1, zones={"node-d": "us-east-1b"})
-        (said,) = [line for line in found.cost.summary if "between zones" in line]
+        estimates = estimated(TCP_1, zones={"node-d": "us-east-1b"})
+        (said,) = [line for line in estimates.cost.summary if "between zones" in line]
         assert "2 cents per GB" in said
         assert "37.5 GB" in said
 
     def test_nodes_whose_zone_is_not_known_cross_none(self):
-        found = estimated(zones=dict.fromkeys(["node-a", "node-b", "node-c", "node-d"]))
-        assert not any("between zones" in line.what for line in found.cost.lines)
+        estimates = estimated(zones=dict.fromkeys(["node-a", "node-b", "node-c", "node-d"]))
+        assert not any("between zones" in line.what for line in estimates.cost.lines)
 
 
 class TestWhatIsTold:
     def test_what_is_stored_is_read_again(self):
-        found = estimated()
-        assert Estimates.from_json(found.to_json()) == found
+        estimates = estimated()
+        assert Estimates.from_json(estimates.to_json()) == estimates
 
     def test_an_estimate_of_an_earlier_release_is_read(self):
         stored = estimated().to_json()
@@ -213,28 +222,28 @@ class TestWhatIsTold:
         assert Estimates.from_json(stored).at_least is None
 
     def test_guards_that_would_trip_are_told_in_words_with_their_remedies(self):
-        found = estimated({"blocks": 2})
-        told = EstimateSummary.of(found).guards_that_would_trip
-        assert len(told) == len(tripped(found))
-        for guard in found.guards:
+        estimates = estimated({"blocks": 2})
+        guards = EstimateSummary.of(estimates).guards_that_would_trip
+        assert len(guards) == len(tripped(estimates))
+        for guard in estimates.guards:
             assert bool(guard.remedy) == guard.would_trip
-            assert (f"{guard.text}; {guard.remedy}" in told) is guard.would_trip
+            assert (f"{guard.text}; {guard.remedy}" in guards) is guard.would_trip
 
     def test_the_summary_has_the_most_of_any_node_either_way(self):
-        found = estimated({**TCP_1, "direction": "forward"})
-        assert EstimateSummary.of(found).most_bytes_per_node == 75 * 10**9
+        estimates = estimated({**TCP_1, "direction": "forward"})
+        assert EstimateSummary.of(estimates).most_bytes_per_node == 75 * 10**9
 
     def test_a_type_without_a_price_leaves_an_estimate_that_says_so(self):
-        found = estimated(instance_type="x99.mega")
-        assert found.cost.unknown == ("EC2 x99.mega, 4 nodes",)
-        assert found.cost.usd > 0
-        assert found.cost.lines[0].usd is None
-        assert "pricing:GetProducts" in found.cost.notes[-1]
+        estimates = estimated(instance_type="x99.mega")
+        assert estimates.cost.unknown == ("EC2 x99.mega, 4 nodes",)
+        assert estimates.cost.usd > 0
+        assert estimates.cost.lines[0].usd is None
+        assert "pricing:GetProducts" in estimates.cost.notes[-1]
         assert not any("pricing:GetProducts" in note for note in estimated().cost.notes)
 
     def test_an_unknown_type_of_instance_leaves_an_estimate(self):
-        found = estimated(bandwidth=network(None, None), instance_type=None)
-        assert found.cost.unknown == ("EC2, 4 nodes of an unknown type",)
+        estimates = estimated(bandwidth=network(None, None), instance_type=None)
+        assert estimates.cost.unknown == ("EC2, 4 nodes of an unknown type",)
 
     def test_the_summary_is_short_enough_for_a_console(self):
         summary = estimated().cost.summary
@@ -246,18 +255,18 @@ class TestTheDocument:
     """docs/cost.md shows the default plan on two c5.large for each arm, with the table's prices."""
 
     def test_its_example_is_what_the_code_estimates(self):
-        found = estimated()
+        estimates = estimated()
         rows = [
             f"| {line.what} | {line.quantity:.4g} | {line.unit} |"
             f" {amount(line.usd_per_unit)} | {line.usd:.4f} |"
-            for line in found.cost.lines
+            for line in estimates.cost.lines
         ]
         assert "\n".join(rows) in DOCUMENT
-        assert f"| total | | | | {found.cost.usd:.4f} |" in DOCUMENT
-        least = found.at_least
-        assert f"{least.seconds:.0f} to {found.seconds:.0f} seconds" in DOCUMENT
+        assert f"| total | | | | {estimates.cost.usd:.4f} |" in DOCUMENT
+        least = estimates.at_least
+        assert f"{least.seconds:.0f} to {estimates.seconds:.0f} seconds" in DOCUMENT
         assert f"${least.usd:.4f} if it stops after {least.blocks} blocks" in DOCUMENT
-        assert f"${found.cost.usd_of_run:.4f}" in DOCUMENT
+        assert f"${estimates.cost.usd_of_run:.4f}" in DOCUMENT
 
     def test_its_table_of_prices_is_the_codes(self):
         rows = [

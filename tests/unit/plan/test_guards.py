@@ -79,21 +79,21 @@ class TestBurstCredits:
         return burst_credits(outlook(most_bytes_of_node=used, seconds=seconds, **more))
 
     def test_more_than_the_baseline_on_the_mean_trips_and_says_how_much(self):
-        found = self.sending(round(1.5e9 / 8 * 100))
-        assert found.would_trip
-        assert "a may come to 1.50 Gbit/s one way on the mean of the run, 2.00 times" in found.text
-        assert "the 750 Mbit/s its instance sustains" in found.text
-        assert "takes 9.38 GB out of its burst" in found.text
-        assert "bursts last 5 to 60 minutes, and this is to take 1 min 40 s" in found.text
-        assert "without a burst" in found.remedy
+        guard = self.sending(round(1.5e9 / 8 * 100))
+        assert guard.would_trip
+        assert "a may come to 1.50 Gbit/s one way on the mean of the run, 2.00 times" in guard.text
+        assert "the 750 Mbit/s its instance sustains" in guard.text
+        assert "takes 9.38 GB out of its burst" in guard.text
+        assert "bursts last 5 to 60 minutes, and this is to take 1 min 40 s" in guard.text
+        assert "without a burst" in guard.remedy
 
     def test_pauses_count(self):
         assert not self.sending(round(1.5e9 / 8 * 100), seconds=250).would_trip
 
     def test_a_scaled_network_has_a_scaled_baseline(self):
         scaled = arm("treatment", ["a", "b"], network_scale=0.1)
-        found = self.sending(round(0.1e9 / 8 * 100), arms=[scaled, BASELINE])
-        assert found.would_trip
+        guard = self.sending(round(0.1e9 / 8 * 100), arms=[scaled, BASELINE])
+        assert guard.would_trip
 
     @pytest.mark.parametrize(
         ("bandwidth", "text"),
@@ -104,8 +104,8 @@ class TestBurstCredits:
     )
     def test_without_a_known_burst_it_cannot_trip(self, bandwidth, text):
         arms = [arm("treatment", ["a", "b"], network=bandwidth)]
-        found = self.sending(10**15, arms=arms)
-        assert (found.would_trip, found.text, found.remedy) == (False, text, "")
+        guard = self.sending(10**15, arms=arms)
+        assert (guard.would_trip, guard.text, guard.remedy) == (False, text, "")
 
     @given(st.integers(0, 10**13), st.floats(1, 1e5))
     def test_it_trips_when_the_mean_exceeds_the_baseline_and_only_then(self, sent, seconds):
@@ -114,13 +114,13 @@ class TestBurstCredits:
 
 class TestArmsThatCannotDiffer:
     def test_a_test_at_the_instances_limit_trips_and_is_named(self):
-        found = arms_cannot_differ(outlook(tests=[TCP_1, TCP_8, RTT]))
-        assert found.would_trip
+        guard = arms_cannot_differ(outlook(tests=[TCP_1, TCP_8, RTT]))
+        assert guard.would_trip
         assert (
             "tcp-8 has the same limit on treatment as on baseline (instance peak, 10.0 Gbit/s)"
-            in (found.text)
+            in (guard.text)
         )
-        assert "tcp-1" not in found.text
+        assert "tcp-1" not in guard.text
 
     def test_one_flow_on_an_instance_that_is_too_small_trips(self):
         small = network(0.5e9, 2e9)
@@ -132,9 +132,9 @@ class TestArmsThatCannotDiffer:
 
     def test_a_rate_that_both_arms_carry_trips(self):
         udp = {"name": "udp", "tool": "iperf3", "protocol": "udp", "bits_per_second": 10**9}
-        found = arms_cannot_differ(outlook(tests=[registry.load_test(udp)]))
-        assert found.would_trip
-        assert "offered rate" in found.text
+        guard = arms_cannot_differ(outlook(tests=[registry.load_test(udp)]))
+        assert guard.would_trip
+        assert "offered rate" in guard.text
 
     def test_limits_that_differ_and_latency_do_not_trip(self):
         assert not arms_cannot_differ(outlook(tests=[TCP_1, RTT])).would_trip
@@ -147,14 +147,14 @@ class TestArmsThatCannotDiffer:
 class TestHowMuchAResultRestsOn:
     @pytest.mark.parametrize(("blocks", "trips"), [(1, True), (5, True), (6, False), (30, False)])
     def test_an_interval_needs_six_blocks(self, blocks, trips):
-        found = few_blocks(outlook(blocks=blocks))
-        assert found.would_trip is trips
+        guard = few_blocks(outlook(blocks=blocks))
+        assert guard.would_trip is trips
 
     def test_fewer_than_three_pairs_are_told_for_each_arm_that_has_them(self):
         more = [*PAIRS, pair("treatment", "a", "e"), pair("treatment", "b", "e")]
-        found = few_pairs(outlook(items=[item(*more)]))
-        assert found.would_trip
-        assert found.text.startswith("baseline has 1 pair of nodes")
+        guard = few_pairs(outlook(items=[item(*more)]))
+        assert guard.would_trip
+        assert guard.text.startswith("baseline has 1 pair of nodes")
         two = few_pairs(outlook(items=[item(*PAIRS, pair("treatment", "a", "e"))]))
         assert two.would_trip
         assert two.text.startswith("treatment has 2 pairs of nodes and baseline has 1 pair")
@@ -170,10 +170,10 @@ class TestHowMuchAResultRestsOn:
             *(pair("treatment", one, "e") for one in "ab"),
             *(pair("baseline", one, "f") for one in "cd"),
         ]
-        found = few_pairs(outlook(items=[item(*more)]))
-        assert not found.would_trip
-        assert "every arm has 3 pairs" in found.text
-        assert "this stack's placement" in found.text
+        guard = few_pairs(outlook(items=[item(*more)]))
+        assert not guard.would_trip
+        assert "every arm has 3 pairs" in guard.text
+        assert "this stack's placement" in guard.text
 
 
 ZONES = Confound("zones", "zone", lambda node: node.zone, "move them")
@@ -191,24 +191,24 @@ class TestConfounds:
     )
     def test_arms_that_differ_in_something_else_trip_and_it_is_named(self, guard, fact):
         other = arm("baseline", [node(name, **{fact: "other"}) for name in ("c", "d")])
-        found = {g.guard: g for g in planned_guards(outlook(arms=[TREATMENT, other]))}
-        assert found[guard].would_trip
-        assert f"treatment: {getattr(FACTS, fact)}; baseline: other" in found[guard].text
+        by_name = {g.guard: g for g in planned_guards(outlook(arms=[TREATMENT, other]))}
+        assert by_name[guard].would_trip
+        assert f"treatment: {getattr(FACTS, fact)}; baseline: other" in by_name[guard].text
         others = {"zones", "instance_types", "images", "kernels"} - {guard}
-        assert not any(found[name].would_trip for name in others)
+        assert not any(by_name[name].would_trip for name in others)
 
     def test_spot_and_on_demand_instances_are_told_apart(self):
         other = arm("baseline", [node(name, capacity_type="spot") for name in ("c", "d")])
-        found = {g.guard: g for g in planned_guards(outlook(arms=[TREATMENT, other]))}
-        assert {"capacity_types"} == {n for n, g in found.items() if g.would_trip} - {"few_pairs"}
-        assert "treatment: on-demand; baseline: spot" in found["capacity_types"].text
+        by_name = {g.guard: g for g in planned_guards(outlook(arms=[TREATMENT, other]))}
+        assert {"capacity_types"} == {n for n, g in by_name.items() if g.would_trip} - {"few_pairs"}
+        assert "treatment: on-demand; baseline: spot" in by_name["capacity_types"].text
 
     def test_an_arm_that_is_to_span_zones_is_no_confound_and_other_arms_still_are(self):
         (zones,) = [about for about in guards._CONFOUNDS if about.guard == "zones"]
         far = arm("far", ["c", node("d", zone="us-east-1b")], pairs="across-zones")
-        found = confound(outlook(arms=[TREATMENT, far]), zones)
-        assert not found.would_trip
-        assert "far is across zones, as the plan asks" in found.text
+        guard = confound(outlook(arms=[TREATMENT, far]), zones)
+        assert not guard.would_trip
+        assert "far is across zones, as the plan asks" in guard.text
         other = arm("other", ["e", node("f", zone="us-east-1b")])
         assert confound(outlook(arms=[TREATMENT, far, other]), zones).would_trip
         alone = confound(outlook(arms=[far]), zones)
@@ -217,23 +217,23 @@ class TestConfounds:
 
     def test_nodes_of_one_arm_that_differ_trip_too(self):
         mixed = arm("treatment", ["a", node("b", zone="us-east-1b")])
-        found = confound(outlook(arms=[mixed, BASELINE]), ZONES)
-        assert found.would_trip
-        assert "treatment: us-east-1a, us-east-1b; baseline: us-east-1a" in found.text
+        guard = confound(outlook(arms=[mixed, BASELINE]), ZONES)
+        assert guard.would_trip
+        assert "treatment: us-east-1a, us-east-1b; baseline: us-east-1a" in guard.text
 
     def test_facts_that_are_not_told_do_not_trip(self):
         silent = [arm(name, [node(name, zone=None)]) for name in ("treatment", "baseline")]
-        found = confound(outlook(arms=silent), ZONES)
-        assert (found.would_trip, found.text) == (False, "the nodes do not tell their zone")
+        guard = confound(outlook(arms=silent), ZONES)
+        assert (guard.would_trip, guard.text) == (False, "the nodes do not tell their zone")
 
 
 class TestTheTool:
     def test_a_test_too_fast_for_one_thread_trips(self):
         arms = [arm(name, ["a", "b"], network=STEADY) for name in ("treatment", "baseline")]
         many = registry.load_test({"name": "tcp-32", "tool": "iperf3", "streams": 32})
-        found = one_thread(outlook(arms=arms, tests=[many, TCP_1]))
-        assert found.would_trip
-        assert found.text.startswith("tcp-32 may come to more than 40.0 Gbit/s")
+        guard = one_thread(outlook(arms=arms, tests=[many, TCP_1]))
+        assert guard.would_trip
+        assert guard.text.startswith("tcp-32 may come to more than 40.0 Gbit/s")
 
     def test_iperf_has_threads_and_slow_tests_need_none(self):
         arms = [arm(name, ["a", "b"], network=STEADY) for name in ("treatment", "baseline")]
@@ -245,10 +245,10 @@ class TestTheTool:
 class TestPlacements:
     def test_nodes_of_which_ec2_says_nothing_are_counted_with_the_remedy(self):
         unknown = arm("baseline", [node(name, ec2_placement=None) for name in ("c", "d")])
-        found = placements(outlook(arms=[TREATMENT, unknown]))
-        assert found.would_trip
-        assert "2 nodes of 4" in found.text
-        assert "ec2:DescribeInstances" in found.remedy
+        guard = placements(outlook(arms=[TREATMENT, unknown]))
+        assert guard.would_trip
+        assert "2 nodes of 4" in guard.text
+        assert "ec2:DescribeInstances" in guard.remedy
 
     def test_a_group_of_an_unknown_strategy_is_not_taken_for_granted(self):
         unsure = InstancePlacement(group="g")
@@ -256,32 +256,32 @@ class TestPlacements:
         assert placements(outlook(arms=[treatment, BASELINE])).would_trip
 
     @pytest.mark.parametrize(
-        ("layers", "said"),
+        ("layers", "words"),
         [
             (None, "EC2 did not answer for 4 nodes"),
             ((), "EC2 reports no topology for c5.large"),
             (("nn-1",), "known for 4 of 4 nodes"),
         ],
     )
-    def test_the_topology_is_told_or_said_to_be_absent(self, layers, said):
+    def test_the_topology_is_told_or_said_to_be_absent(self, layers, words):
         arms = [
             arm(name, [node(n, network_layers=layers) for n in nodes])
             for name, nodes in (("treatment", "ab"), ("baseline", "cd"))
         ]
-        assert topology(outlook(arms=arms)).text == said
+        assert topology(outlook(arms=arms)).text == words
 
 
 class TestNodesThatAreNotThere:
     def test_placeholders_are_counted(self):
         absent = {"instance_id": None, "kubernetes": None, "zone": None}
         baseline = arm("baseline", [node(name, **absent) for name in ("c", "d")])
-        found = placeholder_nodes(outlook(arms=[TREATMENT, baseline]))
-        assert found.would_trip
-        assert found.text.startswith("2 nodes are not there yet")
+        guard = placeholder_nodes(outlook(arms=[TREATMENT, baseline]))
+        assert guard.would_trip
+        assert guard.text.startswith("2 nodes are not there yet")
 
     def test_a_node_that_names_no_instance_is_there_all_the_same(self):
-        found = placeholder_nodes(outlook(arms=[arm("baseline", [node("c", instance_id=None)])]))
-        assert not found.would_trip
+        guard = placeholder_nodes(outlook(arms=[arm("baseline", [node("c", instance_id=None)])]))
+        assert not guard.would_trip
 
 
 def test_every_guard_has_a_row_in_the_documentation():
@@ -292,7 +292,7 @@ def test_every_guard_has_a_row_in_the_documentation():
 
 
 def test_guards_that_would_not_trip_are_told_as_well_and_offer_no_remedy():
-    found = planned_guards(outlook())
-    assert all(guard.text for guard in found)
-    assert all(bool(guard.remedy) == guard.would_trip for guard in found)
-    assert {guard.guard for guard in found if guard.would_trip} == {"few_pairs"}
+    guards = planned_guards(outlook())
+    assert all(guard.text for guard in guards)
+    assert all(bool(guard.remedy) == guard.would_trip for guard in guards)
+    assert {guard.guard for guard in guards if guard.would_trip} == {"few_pairs"}

@@ -160,10 +160,10 @@ def test_an_edited_plan_is_refused_with_its_faults_or_can_be_laid_out(raw):
             assert "\n" not in str(fault)
             assert len(str(fault)) < 1000
         return
-    items, found = lay_out(plan)
+    items, faults = lay_out(plan)
     assert items
-    assert 0 < found.seconds < 10**7
-    assert found.trials >= 1
+    assert 0 < faults.seconds < 10**7
+    assert faults.trials >= 1
 
 
 @given(edited([{}, *CAMPAIGNS]), st.none() | edited(CAMPAIGNS))

@@ -98,7 +98,7 @@ def test_every_block_has_every_test_for_every_arm_in_one_order(plan):
 
 @given(plans())
 def test_each_pair_is_measured_once_in_a_block_in_each_direction_it_should_be(plan):
-    wanted = {
+    expected = {
         arm.name: {
             pair for pairs in Pairing.of(plan["pairing"]).edges(arm, plan["seed"]) for pair in pairs
         }
@@ -106,14 +106,14 @@ def test_each_pair_is_measured_once_in_a_block_in_each_direction_it_should_be(pl
     }
     items = block_items(build(**plan))
     for block in range(1, plan["blocks"] + 1):
-        found = Counter(
+        counts = Counter(
             (pair.arm, *way(pair)) for item in items if item.block == block for pair in item.pairs
         )
-        assert set(found.values()) == {1}
+        assert set(counts.values()) == {1}
         forward = plan["direction"] == "alternate" and block % 2 == 1
-        for of, pairs in wanted.items():
+        for of, pairs in expected.items():
             turned = {pair[::-1] for pair in pairs}
-            assert {tuple(rest) for name, *rest in found if name == of} == (
+            assert {tuple(rest) for name, *rest in counts if name == of} == (
                 pairs | turned
                 if plan["direction"] == "both"
                 else (pairs if forward or plan["direction"] == "forward" else turned)
@@ -231,11 +231,11 @@ def batches(items):
 def test_batches_are_the_looks_and_hold_each_block_once_and_then_make_ups(least, more, pairing):
     most = least + more
     items = build(blocks=Blocks(least=least, most=most), pairing=pairing)
-    found = batches(items)
-    assert list(found) == list(range(1, len(looks(least, most)) + 1))
+    groups = batches(items)
+    assert list(groups) == list(range(1, len(looks(least, most)) + 1))
     for number, end in enumerate(looks(least, most), start=1):
-        assert max(item.block for item in block_items(found[number])) == end
-        kinds = [item.kind for item in found[number]]
+        assert max(item.block for item in block_items(groups[number])) == end
+        kinds = [item.kind for item in groups[number]]
         ordinary = kinds.count("block")
         assert kinds == ["block"] * ordinary + ["makeup"] * math.ceil(ordinary / ITEMS_PER_MAKEUP)
     fixed = build(blocks=most, pairing=pairing)
@@ -268,11 +268,11 @@ def test_only_the_first_round_of_a_later_block_pauses(plan, seconds):
 
 @given(plans())
 def test_the_warm_up_runs_every_pair_of_the_plan_once(plan):
-    found = Counter(
+    counts = Counter(
         (pair.arm, edge(pair)) for item in block_items(warm_up(**plan)) for pair in item.pairs
     )
-    assert set(found.values()) == {1}
-    assert set(found) == {
+    assert set(counts.values()) == {1}
+    assert set(counts) == {
         (pair.arm, edge(pair)) for item in block_items(build(**plan)) for pair in item.pairs
     }
 

@@ -33,19 +33,19 @@ def test_each_look_comes_after_about_half_as_many_blocks_again(least, most, expe
 @given(st.integers(1, 1000), st.integers(0, 999))
 def test_looks_begin_with_the_least_end_with_the_most_and_are_at_most_four(least, more):
     most = least + more
-    found = looks(least, most)
-    assert (found[0], found[-1]) == (least, most)
-    assert list(found) == sorted(set(found))
-    assert len(found) <= MOST_LOOKS
+    numbers = looks(least, most)
+    assert (numbers[0], numbers[-1]) == (least, most)
+    assert list(numbers) == sorted(set(numbers))
+    assert len(numbers) <= MOST_LOOKS
 
 
 @given(st.integers(6, 1000), st.integers(1, 999))
 @example(174, 306)
 def test_no_two_looks_are_much_closer_than_the_growth_unless_there_are_only_two(least, more):
-    found = looks(least, least + more)
-    if len(found) > 2:
+    numbers = looks(least, least + more)
+    if len(numbers) > 2:
         # Numbers of blocks are rounded, each by half a block at most.
-        closest = min((after + 1) / before for before, after in itertools.pairwise(found))
+        closest = min((after + 1) / before for before, after in itertools.pairwise(numbers))
         assert closest > math.sqrt(GROWTH)
 
 

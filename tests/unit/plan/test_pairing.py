@@ -78,7 +78,7 @@ def zoned(number, *, pairs, zones="abc"):
 def test_pairs_are_within_or_across_zones_as_an_arm_asks(number, pairing, zones, seed):
     for pairs in ("within-zone", "across-zones"):
         each = zoned(number, pairs=pairs, zones=zones)
-        where = {found.name: found.zone for found in each.nodes}
+        where = {node.name: node.zone for node in each.nodes}
         rounds = pairing.edges(each, seed)
         assert all(rounds), "no round is empty"
         for edges in rounds:
@@ -90,8 +90,8 @@ def test_pairs_are_within_or_across_zones_as_an_arm_asks(number, pairing, zones,
 
 def test_every_possible_pair_across_zones_is_in_the_mesh_once():
     rounds = Pairing("mesh").edges(zoned(7, pairs="across-zones", zones="ab"), 0)
-    found = [frozenset(edge) for edges in rounds for edge in edges]
-    assert len(found) == len(set(found)) == 4 * 3
+    pairs = [frozenset(edge) for edges in rounds for edge in edges]
+    assert len(pairs) == len(set(pairs)) == 4 * 3
 
 
 def test_a_ring_across_two_zones_of_equal_size_has_every_node_twice():

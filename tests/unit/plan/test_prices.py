@@ -105,9 +105,9 @@ class TestAskingTheApi:
         }
         with Stubber(client) as stub:
             stub.add_response("get_products", EC2_ANSWER, expected)
-            found = prices([C5], region="eu-west-1", pricing=client)[C5]
-        assert (found.usd, found.source) == (0.096, "AWS Price List API, eu-west-1")
-        assert found.trouble is None
+            price = prices([C5], region="eu-west-1", pricing=client)[C5]
+        assert (price.usd, price.source) == (0.096, "AWS Price List API, eu-west-1")
+        assert price.trouble is None
 
     def test_every_page_is_read(self, client):
         other = answer(product("EU-BoxUsage:c5.xlarge", ("0", "0.192")), NextToken="more")
@@ -142,8 +142,8 @@ class TestAskingTheApi:
                 meters,
                 {"ServiceCode": "AWSDataTransfer", "Filters": ANY, "FormatVersion": "aws_v1"},
             )
-            found = prices([CROSS_ZONE_GIGABYTE], region="eu-west-1", pricing=client)
-        assert found[CROSS_ZONE_GIGABYTE].usd == 0.01
+            by_query = prices([CROSS_ZONE_GIGABYTE], region="eu-west-1", pricing=client)
+        assert by_query[CROSS_ZONE_GIGABYTE].usd == 0.01
 
     @pytest.mark.parametrize(
         ("region", "endpoint"),
@@ -216,10 +216,10 @@ class TestWhenTheApiDoesNotTell:
     def test_a_refusal_takes_the_table_and_asks_no_more(self, client):
         with Stubber(client) as stub:
             stub.add_client_error("get_products", "AccessDeniedException", http_status_code=400)
-            found = prices([C5, CLUSTER_HOUR], region="us-east-1", pricing=client)
+            by_query = prices([C5, CLUSTER_HOUR], region="us-east-1", pricing=client)
             stub.assert_no_pending_responses()
-        assert (found[C5].usd, found[CLUSTER_HOUR].usd) == (0.085, 0.10)
-        assert {price.trouble for price in found.values()} == {
+        assert (by_query[C5].usd, by_query[CLUSTER_HOUR].usd) == (0.085, 0.10)
+        assert {price.trouble for price in by_query.values()} == {
             "the API answered AccessDeniedException"
         }
 
@@ -227,9 +227,9 @@ class TestWhenTheApiDoesNotTell:
         with Stubber(client) as stub:
             stub.add_client_error("get_products", "InvalidParameterException")
             stub.add_response("get_products", EC2_ANSWER)
-            found = prices([CROSS_ZONE_GIGABYTE, C5], region="eu-west-1", pricing=client)
-        assert found[CROSS_ZONE_GIGABYTE].trouble is not None
-        assert found[C5].trouble is None
+            by_query = prices([CROSS_ZONE_GIGABYTE, C5], region="eu-west-1", pricing=client)
+        assert by_query[CROSS_ZONE_GIGABYTE].trouble is not None
+        assert by_query[C5].trouble is None
 
     def test_an_api_that_cannot_be_reached_is_tried_for_one_price_only(self):
         class Unreachable:
@@ -240,10 +240,10 @@ class TestWhenTheApiDoesNotTell:
                 raise EndpointConnectionError(endpoint_url="https://api.pricing.example")
 
         unreachable = Unreachable()
-        found = prices([C5, CLUSTER_HOUR], region="us-east-1", pricing=unreachable)
+        by_query = prices([C5, CLUSTER_HOUR], region="us-east-1", pricing=unreachable)
         assert unreachable.asked == 1
-        assert found[C5].usd == 0.085
-        assert "could not be reached" in (found[C5].trouble or "")
+        assert by_query[C5].usd == 0.085
+        assert "could not be reached" in (by_query[C5].trouble or "")
 
     @pytest.mark.parametrize(
         "text",
@@ -261,8 +261,8 @@ class TestWhenTheApiDoesNotTell:
     def test_an_answer_that_makes_no_sense_takes_the_table(self, client, text):
         with Stubber(client) as stub:
             stub.add_response("get_products", {"FormatVersion": "aws_v1", "PriceList": [text]})
-            found = prices([C5], region="us-east-1", pricing=client)[C5]
-        assert (found.usd, found.trouble) == (0.085, "the API's answer could not be read")
+            price = prices([C5], region="us-east-1", pricing=client)[C5]
+        assert (price.usd, price.trouble) == (0.085, "the API's answer could not be read")
 
     @given(
         st.recursive(
@@ -296,22 +296,22 @@ class TestWhenTheApiDoesNotTell:
                 return [{"PriceList": [json.dumps(value)]}]
 
         pricing.forget()
-        found = prices([C5], region="us-east-1", pricing=Answering())[C5]
-        assert found.usd == 0.085
+        price = prices([C5], region="us-east-1", pricing=Answering())[C5]
+        assert price.usd == 0.085
 
     def test_another_region_is_told_that_the_table_is_not_its_own(self):
-        found = prices([CLUSTER_HOUR], region="eu-west-1", pricing=None)[CLUSTER_HOUR]
-        assert found.usd == 0.10
-        assert found.source.startswith(
+        price = prices([CLUSTER_HOUR], region="eu-west-1", pricing=None)[CLUSTER_HOUR]
+        assert price.usd == 0.10
+        assert price.source.startswith(
             "us-east-1 price of 2026-08 (eu-west-1 may differ), price list AmazonEKS/"
         )
         assert "differ" not in prices([C5], region="us-east-1", pricing=None)[C5].source
 
     def test_a_type_that_is_in_no_table_has_no_price(self):
         query = instance_hour("x99.mega")
-        found = prices([query], region="us-east-1", pricing=None)[query]
-        assert (found.usd, found.source) == (None, "unknown")
-        assert found.trouble
+        price = prices([query], region="us-east-1", pricing=None)[query]
+        assert (price.usd, price.source) == (None, "unknown")
+        assert price.trouble
 
     def test_the_tables_price_is_not_kept_for_when_the_api_answers_again(self, client):
         prices([C5], region="eu-west-1", pricing=None)

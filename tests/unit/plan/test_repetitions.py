@@ -45,16 +45,16 @@ ODD_RINGS = {
 @example(ODD_RINGS)
 def test_partners_are_one_trial_of_each_arm_of_the_same_test_and_block(plan):
     items = build(**plan)
-    found = partners(items)
-    assert set(found) == set(planned_trials(items))
-    for key, together in found.items():
+    pairs = partners(items)
+    assert set(pairs) == set(planned_trials(items))
+    for key, together in pairs.items():
         assert key in together
-        assert all(found[each] == together for each in together)
+        assert all(pairs[each] == together for each in together)
         assert {(each.block, each.test) for each in together} == {(key.block, key.test)}
         assert len({each.arm for each in together}) == len(together)
     sizes = {len(arm.nodes) for arm in plan["arms"]}
     if len(sizes) == 1:
-        assert {len(together) for together in found.values()} == {len(plan["arms"])}
+        assert {len(together) for together in pairs.values()} == {len(plan["arms"])}
 
 
 @given(plans())
@@ -69,9 +69,9 @@ def test_partners_on_the_same_nodes_are_the_same_pair(plan):
 @given(plans().filter(lambda plan: len({a.node_names for a in plan["arms"]}) == len(plan["arms"])))
 def test_partners_on_different_nodes_are_measured_at_the_same_time(plan):
     items = build(**plan)
-    found = partners(items)
+    pairs = partners(items)
     for item in block_items(items):
-        assert all(set(found[key]) <= set(item.trials) for key in item.trials)
+        assert all(set(pairs[key]) <= set(item.trials) for key in item.trials)
 
 
 @given(plans())

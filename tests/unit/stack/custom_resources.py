@@ -25,11 +25,11 @@ def request(kind, properties, **extra):
 @contextlib.contextmanager
 def listener(status=200):
     """Listen in place of CloudFormation. Yields the URL and the received bodies."""
-    told: list[bytes] = []
+    responses: list[bytes] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_PUT(self):
-            told.append(self.rfile.read(int(self.headers["Content-Length"])))
+            responses.append(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(status)
             self.end_headers()
 
@@ -40,16 +40,16 @@ def listener(status=200):
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/answer", told
+        yield f"http://127.0.0.1:{server.server_address[1]}/answer", responses
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
 
 
-def only(told):
+def only(responses):
     """The only answer that was sent."""
-    (body,) = told
+    (body,) = responses
     return json.loads(body)
 
 

@@ -21,10 +21,10 @@ from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only,
 
 
 def test_a_request_that_was_met_is_answered_with_its_attributes():
-    with listener() as (url, told):
+    with listener() as (url, responses):
         event = request("Create", {}, ResponseURL=url)
         serve(event, Context(), lambda _: Answer("id-1", {"Colour": "red"}))
-    answer = only(told)
+    answer = only(responses)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "id-1")
     assert answer["Data"] == {"Colour": "red"}
     assert (answer["RequestId"], answer["StackId"]) == ("request", STACK_ID)
@@ -36,9 +36,9 @@ def test_a_failure_is_answered_in_its_own_words_and_is_no_replacement(extra, id_
     def meet(_):
         raise RuntimeError("a bug")
 
-    with listener() as (url, told):
+    with listener() as (url, responses):
         serve(request("Create", {}, ResponseURL=url, **extra), Context(), meet)
-    answer = only(told)
+    answer = only(responses)
     assert (answer["Status"], answer["Reason"]) == ("FAILED", "RuntimeError: a bug")
     assert answer["PhysicalResourceId"] == id_
 
@@ -62,9 +62,9 @@ def test_a_failure_that_passes_by_itself_is_tried_again_within_the_request(monke
             raise failures.pop()
         return Answer("id-1")
 
-    with listener() as (url, told):
+    with listener() as (url, responses):
         serve(request("Create", {}, ResponseURL=url), Context(), meet)
-    assert only(told)["Status"] == "SUCCESS"
+    assert only(responses)["Status"] == "SUCCESS"
 
 
 def test_a_failure_that_does_not_pass_in_time_is_answered(monkeypatch):
@@ -74,21 +74,24 @@ def test_a_failure_that_does_not_pass_in_time_is_answered(monkeypatch):
     def meet(_):
         raise Throttled("slow down")
 
-    with listener() as (url, told):
+    with listener() as (url, responses):
         serve(request("Create", {}, ResponseURL=url), Context(seconds=7.2), meet)
-    assert (only(told)["Status"], only(told)["Reason"]) == ("FAILED", "Throttled: slow down")
+    assert (only(responses)["Status"], only(responses)["Reason"]) == (
+        "FAILED",
+        "Throttled: slow down",
+    )
 
 
 def test_a_mistake_of_the_user_is_answered_at_once():
-    asked = []
+    calls = []
 
     def meet(event):
-        asked.append(event)
+        calls.append(event)
         raise ClientError({"Error": {"Code": "ValidationException"}}, "DescribeCluster")
 
-    with listener() as (url, told):
+    with listener() as (url, responses):
         serve(request("Create", {}, ResponseURL=url), Context(), meet)
-    assert (only(told)["Status"], len(asked)) == ("FAILED", 1)
+    assert (only(responses)["Status"], len(calls)) == ("FAILED", 1)
 
 
 def test_a_function_whose_time_is_up_answers_once(monkeypatch):
@@ -106,16 +109,16 @@ def test_a_function_whose_time_is_up_answers_once(monkeypatch):
         assert answered.wait(20), "nobody answered in time"
         return Answer("too late")
 
-    with listener() as (url, told):
+    with listener() as (url, responses):
         serve(request("Create", {}, ResponseURL=url), Context(seconds=1.05), meet)
-    assert only(told)["Status"] == "FAILED"
-    assert "out of time" in only(told)["Reason"]
+    assert only(responses)["Status"] == "FAILED"
+    assert "out of time" in only(responses)["Reason"]
 
 
 def test_a_request_that_is_answered_later_is_not_answered_now():
-    with listener() as (url, told):
+    with listener() as (url, responses):
         serve(request("Create", {}, ResponseURL=url), Context(), lambda _: None)
-    assert told == []
+    assert responses == []
 
 
 def test_lambda_hears_of_an_answer_that_was_not_taken():

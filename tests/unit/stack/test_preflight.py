@@ -98,8 +98,8 @@ def check(facts=None, earlier=None, **properties):
 
 
 def faults(facts=None, **properties):
-    _, found = check(facts, **properties)
-    return [str(fault) for fault in found]
+    _, refused = check(facts, **properties)
+    return [str(fault) for fault in refused]
 
 
 def with_reservations(**reservations):
@@ -121,9 +121,9 @@ def reservation(**changes):
 
 def test_the_templates_hand_over_every_property_the_check_reads():
     roots = [load(ROOT / f"{name}.yaml") for name in ("template", "existing-cluster")]
-    given = [set(root["Resources"]["Preflight"]["Properties"]) for root in roots]
-    assert set.union(*given) - {"ServiceToken", "ServiceTimeout"} == set(PROPERTIES)
-    assert all("RetainResults" in properties for properties in given)
+    of_roots = [set(root["Resources"]["Preflight"]["Properties"]) for root in roots]
+    assert set.union(*of_roots) - {"ServiceToken", "ServiceTimeout"} == set(PROPERTIES)
+    assert all("RetainResults" in properties for properties in of_roots)
 
 
 def test_the_defaults_are_fine_and_the_first_zones_are_chosen():
@@ -146,13 +146,13 @@ DIGEST = f"@sha256:{'0' * 64}"
     ],
 )
 def test_an_image_that_can_change_does_not_run_in_the_nodes_own_network(host, image, refused):
-    wanted = [
+    expected = [
         f"HostNetwork true with ToolImage {image}: a tag can be moved to another image, and pods in"
         " the nodes' own network can get the credentials of the nodes' role; name the image with"
         " its digest (@sha256:...), or set ToolImage to build"
     ]
-    assert faults(HostNetwork=host, ToolImage=image) == (wanted if refused else [])
-    assert existing(HostNetwork=host, ToolImage=image) == (wanted if refused else [])
+    assert faults(HostNetwork=host, ToolImage=image) == (expected if refused else [])
+    assert existing(HostNetwork=host, ToolImage=image) == (expected if refused else [])
 
 
 # -- the stack's name
@@ -223,10 +223,10 @@ def test_a_bandwidth_weighting_needs_a_type_that_has_it(weighting):
     ],
 )
 def test_the_image_must_be_for_the_types_processor(ami, instance_type, fits):
-    found = faults(AmiType=ami, InstanceType=instance_type)
-    assert (found == []) is fits
+    refused = faults(AmiType=ami, InstanceType=instance_type)
+    assert (refused == []) is fits
     if not fits:
-        assert found[0].startswith(f"AmiType {ami}: the image is for")
+        assert refused[0].startswith(f"AmiType {ami}: the image is for")
 
 
 # -- the group
@@ -298,14 +298,14 @@ def test_types_before_the_seventh_generation_have_no_precise_clock(kind, strateg
         group["ParentGroupId"] = parent
     facts = Facts(base.instance_type, base.zones, base.offered, group=group)
     image = "AL2023_ARM_64_STANDARD" if kind == "m8g.large" else "AL2023_x86_64_STANDARD"
-    found = faults(
+    refused = faults(
         facts,
         InstanceType=kind,
         AmiType=image,
         TreatmentStrategy=strategy,
         ExistingPlacementGroup="theirs",
     )
-    assert (found == []) if words is None else (len(found) == 1 and words in found[0])
+    assert (refused == []) if words is None else (len(refused) == 1 and words in refused[0])
 
 
 # -- zones
@@ -384,10 +384,10 @@ def test_zones_survive_the_physical_id(first, data):
 
 
 def test_a_reservation_chooses_the_zone():
-    zones, found = check(
+    zones, refused = check(
         with_reservations(**{"cr-1": reservation()}), BaselineCapacityReservationId="cr-1"
     )
-    assert (zones, found) == (Zones("us-east-1c", "us-east-1a"), [])
+    assert (zones, refused) == (Zones("us-east-1c", "us-east-1a"), [])
 
 
 @pytest.mark.parametrize(
@@ -408,15 +408,15 @@ def test_a_reservation_that_does_not_fit_is_refused(changes, words):
 
 def test_reservations_that_do_not_exist_or_are_elsewhere_are_refused():
     facts = with_reservations(**{"cr-1": None, "cr-2": reservation()})
-    found = faults(
+    refused = faults(
         facts,
         TreatmentCapacityReservationId="cr-1",
         BaselineCapacityReservationId="cr-2",
         AvailabilityZone="us-east-1a",
     )
-    assert len(found) == 2
-    assert "TreatmentCapacityReservationId cr-1: there is no such" in found[0]
-    assert "it is in us-east-1c and the nodes are in us-east-1a" in found[1]
+    assert len(refused) == 2
+    assert "TreatmentCapacityReservationId cr-1: there is no such" in refused[0]
+    assert "it is in us-east-1c and the nodes are in us-east-1a" in refused[1]
 
 
 def test_one_reservation_for_both_arms_must_hold_both_and_own_nodes_count_on_an_update():
@@ -426,8 +426,8 @@ def test_one_reservation_for_both_arms_must_hold_both_and_own_nodes_count_on_an_
         "TreatmentStrategy": "none",
     }
     assert faults(with_reservations(**{"cr-1": reservation()}), **both) == []
-    found = faults(with_reservations(**{"cr-1": reservation(AvailableInstanceCount=3)}), **both)
-    assert len(found) == 2 and "3 instances are free in it and 4 nodes" in found[0]
+    refused = faults(with_reservations(**{"cr-1": reservation(AvailableInstanceCount=3)}), **both)
+    assert len(refused) == 2 and "3 instances are free in it and 4 nodes" in refused[0]
     used = with_reservations(**{"cr-1": reservation(AvailableInstanceCount=0)})
     held = Facts(
         used.instance_type, used.zones, used.offered, used.reservations, frozenset({"cr-1"})
@@ -461,14 +461,14 @@ def test_a_cluster_group_takes_only_reservations_made_in_it(
         named = {"GroupArn": "arn:x:placement-group/theirs"}
         group = {"State": "available", "Strategy": strategy, **named}
     facts = Facts(base.instance_type, base.zones, base.offered, reservations, group=group)
-    found = faults(
+    refused = faults(
         facts,
         InstanceType="m7i.large",
         TreatmentStrategy=strategy,
         ExistingPlacementGroup=existing_group,
         TreatmentCapacityReservationId="cr-1",
     )
-    assert (found == []) if words is None else (len(found) == 1 and words in found[0])
+    assert (refused == []) if words is None else (len(refused) == 1 and words in refused[0])
 
 
 # -- addresses
@@ -476,10 +476,10 @@ def test_a_cluster_group_takes_only_reservations_made_in_it(
 
 @pytest.mark.parametrize(("nodes", "fits"), [("101", True), ("102", False)])
 def test_too_few_addresses_are_refused_with_the_arithmetic(nodes, fits):
-    found = faults(NodeCount=nodes)
-    assert (found == []) is fits
+    refused = faults(NodeCount=nodes)
+    assert (refused == []) is fits
     if not fits:
-        assert found == [
+        assert refused == [
             "NodeCount 102: the 204 nodes of both arms can take 4080 addresses, 20 each (2 network"
             " interfaces of 10 for 9 pods and for quick starts), and a subnet of VpcCidr, a /20,"
             " has 4059 for them; lower NodeCount or set SecondaryCidr to a /16, such as"
@@ -580,8 +580,8 @@ SUBNET = {"SubnetId": "subnet-1", "VpcId": "vpc-1", "AvailableIpAddressCount": 1
 
 def existing(cluster=CLUSTER, subnets=(SUBNET,), **properties):
     request = Request.from_properties({**PROPERTIES, "ExistingClusterName": "house", **properties})
-    found = check_existing_cluster(request, cluster, {s["SubnetId"]: s for s in subnets})
-    return [str(fault) for fault in found]
+    refused = check_existing_cluster(request, cluster, {s["SubnetId"]: s for s in subnets})
+    return [str(fault) for fault in refused]
 
 
 def network(**changes):
@@ -682,14 +682,14 @@ def test_what_selects_no_nodes_or_the_same_is_refused_by_its_parameters_name(pro
     ],
 )
 def test_nodes_that_an_autoscaler_is_asked_for_need_a_label_and_a_number(properties, words):
-    found = existing(**properties)
-    assert (found == []) if words is None else (len(found) == 1 and words in found[0])
+    refused = existing(**properties)
+    assert (refused == []) if words is None else (len(refused) == 1 and words in refused[0])
 
 
 def test_alarms_need_observability():
     off = {"AlarmRecipient": "me@example.com", "Observability": "false"}
-    for found in (faults(**off), existing(**off)):
-        assert len(found) == 1 and found[0].startswith("AlarmRecipient me@example.com: ")
+    for refused in (faults(**off), existing(**off)):
+        assert len(refused) == 1 and refused[0].startswith("AlarmRecipient me@example.com: ")
     assert faults(AlarmRecipient="me@example.com") == faults(Observability="false") == []
 
 
@@ -741,8 +741,8 @@ class StackOf:
         if StackName == STACK_ID:
             return {"Stacks": [{"StackStatus": self.status}]}
         parameters = self.nested[StackName].items()
-        given = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters]
-        return {"Stacks": [{"Parameters": given}]}
+        entries = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters]
+        return {"Stacks": [{"Parameters": entries}]}
 
     def get_paginator(self, operation):
         assert operation == "list_stack_resources"
@@ -811,8 +811,8 @@ def test_an_update_is_checked_again_and_a_deletion_never(clients):
 def test_an_update_tells_its_refused_changes_and_other_faults_in_one_message(clients):
     with pytest.raises(PreflightFailed) as refused:
         update(clients, {"VpcCidr": "10.1.0.0/16", "RetainResults": "false", "EnaExpress": "both"})
-    told = [str(fault).partition(":")[0] for fault in refused.value.faults]
-    assert told == [
+    names = [str(fault).partition(":")[0] for fault in refused.value.faults]
+    assert names == [
         "RetainResults true -> false",
         "VpcCidr 10.0.0.0/16 -> 10.1.0.0/16",
         "EnaExpress both",
@@ -937,9 +937,9 @@ def test_an_unknown_reservation_is_a_fault_and_no_crash(clients):
             error = {"Code": "InvalidCapacityReservationId.NotFound", "Message": "no"}
             raise ClientError({"Error": error}, "DescribeCapacityReservations")
 
-    wanted = {"BaselineCapacityReservationId": "cr-0123"}
+    unknown = {"BaselineCapacityReservationId": "cr-0123"}
     with pytest.raises(PreflightFailed, match="cr-0123: there is no such"):
-        ask({**clients, "ec2": Ec2()}, changes=wanted)
+        ask({**clients, "ec2": Ec2()}, changes=unknown)
 
 
 # -- quotas
@@ -982,8 +982,8 @@ def test_a_new_accounts_vcpus_are_too_few_for_the_default_stack_and_it_says_how_
 def test_load_nodes_need_vcpus_too_also_of_another_quota(clients, allow):
     allow(STANDARD, 11.0)
     load = {"LoadNodeCount": "2"}
-    told = "4 nodes in both arms x 2 vCPUs (c5.large) + 2 load nodes x 2 vCPUs (c5.large) = 12"
-    assert told in refusal(clients, changes=load)
+    words = "4 nodes in both arms x 2 vCPUs (c5.large) + 2 load nodes x 2 vCPUs (c5.large) = 12"
+    assert words in refusal(clients, changes=load)
     load |= {"LoadInstanceType": "g4dn.xlarge"}
     allow(("ec2", "L-DB2E81BA"), 4.0)
     assert refusal(clients, changes=load).startswith(
@@ -999,10 +999,10 @@ def test_running_instances_of_the_family_count_and_those_of_others_do_not(client
     ids = []
     try:
         for kind in ("m5.xlarge", "g4dn.xlarge"):
-            made = ec2.run_instances(
+            launched = ec2.run_instances(
                 ImageId="ami-12c6146b", InstanceType=kind, MinCount=1, MaxCount=1
             )
-            ids.append(made["Instances"][0]["InstanceId"])
+            ids.append(launched["Instances"][0]["InstanceId"])
         assert "= 8; 4 of 11 vCPUs" in refusal(clients)
         allow(STANDARD, 12.0)
         ask(clients)
@@ -1164,18 +1164,18 @@ def test_only_an_update_that_makes_nodes_of_another_type_asks_for_the_plan(clien
 def test_no_answer_of_the_plan_costs_more_than_three_seconds(clients, monkeypatch):
     from handlers import preflight as handler
 
-    given = {}
+    configs = {}
 
     def client(name, config=None):
-        given[name] = config
+        configs[name] = config
         return clients[name]
 
     monkeypatch.setattr(handler.aws.session(), "client", client)
-    with listener() as (url, told):
+    with listener() as (url, responses):
         event = cloudformation_request("Create", PROPERTIES, ResponseURL=url)
         handler.handler(event, Context())
-    assert only(told)["Status"] == "SUCCESS"
-    config = given["freetier"]
+    assert only(responses)["Status"] == "SUCCESS"
+    config = configs["freetier"]
     assert config.connect_timeout + config.read_timeout <= 3
     assert config.retries["total_max_attempts"] == 1
 
@@ -1260,11 +1260,11 @@ def test_what_ec2_refuses_to_say_of_a_reservation_is_no_reservation_missing():
 
 def test_a_placement_group_is_looked_up_by_its_name_or_its_id(clients):
     ec2, theirs = clients["ec2"], group_of_another_account()
-    made = [
+    groups = [
         ec2.create_placement_group(GroupName=name, Strategy="cluster")["PlacementGroup"]
         for name in (f"ours-{uuid4().hex}", f"pg-{uuid4().hex[:12]}")
     ]
-    for group in made:
+    for group in groups:
         for named in (group["GroupName"], group["GroupId"]):
             assert stage._group(named, ec2)["GroupArn"] == group["GroupArn"]
     assert stage._group(theirs.id, ec2)["GroupArn"] == theirs.arn
@@ -1277,8 +1277,8 @@ def test_the_nodes_are_told_whether_the_group_is_named_by_its_id(clients, by_id,
     name = f"ours-{uuid4().hex}"
     group = clients["ec2"].create_placement_group(GroupName=name, Strategy="cluster")
     named = group["PlacementGroup"]["GroupId"] if by_id else name
-    found = ask(clients, changes={"ExistingPlacementGroup": named})
-    assert found.data["PlacementGroupIsId"] == answer
+    created = ask(clients, changes={"ExistingPlacementGroup": named})
+    assert created.data["PlacementGroupIsId"] == answer
     clients["cloudformation"] = StackOf("UPDATE_ROLLBACK_IN_PROGRESS")
     clients["ec2"].delete_placement_group(GroupName=name)
     back = update(clients, {"ExistingPlacementGroup": named})
@@ -1309,7 +1309,7 @@ def test_an_existing_cluster_is_described_to_the_stack(clients, monkeypatch):
     ec2, eks = clients["ec2"], clients["eks"]
     vpc = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
     subnets = [s["SubnetId"] for s in ec2.describe_subnets()["Subnets"] if s["VpcId"] == vpc][:2]
-    made = eks.create_cluster(
+    created = eks.create_cluster(
         name="house",
         roleArn="arn:aws:iam::123456789012:role/eks",
         resourcesVpcConfig={"subnetIds": subnets},
@@ -1319,11 +1319,11 @@ def test_an_existing_cluster_is_described_to_the_stack(clients, monkeypatch):
         """EKS with access modes and VPCs of clusters, which moto lacks."""
 
         def describe_cluster(self, name):
-            found = eks.describe_cluster(name=name)["cluster"]
+            refused = eks.describe_cluster(name=name)["cluster"]
             return {
                 "cluster": {
                     **CLUSTER,
-                    "arn": found["arn"],
+                    "arn": refused["arn"],
                     "resourcesVpcConfig": {**CLUSTER["resourcesVpcConfig"], "vpcId": vpc},
                 }
             }
@@ -1335,7 +1335,7 @@ def test_an_existing_cluster_is_described_to_the_stack(clients, monkeypatch):
     }
     answer = ask(both, changes=private)
     assert answer.physical_id == "house"
-    assert answer.data["ClusterArn"] == made["arn"]
+    assert answer.data["ClusterArn"] == created["arn"]
     assert answer.data["AvailabilityZone"] == ""
     assert answer.data["ClusterSecurityGroupId"] == "sg-1"
     assert answer.data["Warnings"] == "none"
@@ -1352,10 +1352,10 @@ def test_the_handler_tells_every_fault_in_one_readable_reason(clients, monkeypat
 
     monkeypatch.setattr(handler.aws.session(), "client", lambda name, **_: clients[name])
     changes = {"InstanceType": "t3.large", "AmiType": "AL2023_ARM_64_STANDARD", "NodeCount": "300"}
-    with listener() as (url, told):
+    with listener() as (url, responses):
         event = cloudformation_request("Create", {**PROPERTIES, **changes}, ResponseURL=url)
         handler.handler(event, Context())
-    answer = only(told)
+    answer = only(responses)
     assert answer["Status"] == "FAILED"
     reason = answer["Reason"]
     assert "\n" not in reason, "the console shows one paragraph"

@@ -60,8 +60,8 @@ def test_a_namespace_has_room_for_the_largest_plan_and_for_nothing_the_benchmark
         assert things is HOST or int(hard["count/persistentvolumeclaims"]) == MAX_VOLUMES
         gibibytes = 0 if things is HOST else MAX_VOLUMES_GIB
         assert int(hard["requests.storage"]) == gibibytes * 2**30
-        made = {r for rule in by_kind(things)["Role"]["rules"] for r in rule["resources"]}
-        assert made & {kind.removeprefix("count/").split(".")[0] for kind in none} == set()
+        kinds = {r for rule in by_kind(things)["Role"]["rules"] for r in rule["resources"]}
+        assert kinds & {kind.removeprefix("count/").split(".")[0] for kind in none} == set()
 
 
 @pytest.mark.parametrize("things", [ORDINARY, HOST], ids=["ordinary", "host"])

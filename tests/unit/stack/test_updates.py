@@ -13,9 +13,9 @@ from tests.unit.stack.test_preflight import PROPERTIES
 ZONES = Zones("us-east-1a", "us-east-1b")
 
 
-def told(old, new, zones=ZONES):
-    found = update_faults({**PROPERTIES, **old}, {**PROPERTIES, **new}, zones)
-    return [str(fault) for fault in found]
+def sentences(old, new, zones=ZONES):
+    faults = update_faults({**PROPERTIES, **old}, {**PROPERTIES, **new}, zones)
+    return [str(fault) for fault in faults]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def told(old, new, zones=ZONES):
     ],
 )
 def test_a_change_that_cannot_be_made_names_parameter_values_and_remedy(name, old, new, remedy):
-    (sentence,) = told({name: old}, {name: new})
+    (sentence,) = sentences({name: old}, {name: new})
     assert sentence.startswith(f"{name} {old or '(empty)'} -> {new or '(empty)'}: ")
     assert remedy in sentence.partition("; ")[2]
 
@@ -50,13 +50,13 @@ def test_a_change_that_cannot_be_made_names_parameter_values_and_remedy(name, ol
     ],
 )
 def test_a_change_that_can_be_made_is_not_refused(old, new):
-    assert told(old, new) == []
+    assert sentences(old, new) == []
 
 
 def test_what_an_existing_cluster_has_of_its_own_may_change_in_the_parameters():
     own = {"ExistingClusterName": "house"}
     ignored = {"KubernetesVersion": "1.34", "VpcCidr": "10.9.0.0/16"}
-    assert told(own, {**own, **ignored}, Zones()) == []
+    assert sentences(own, {**own, **ignored}, Zones()) == []
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_an_existing_cluster_has_of_its_own_may_change_in_the_parameters():
     ],
 )
 def test_a_removed_parameter_that_had_a_value_is_refused_in_one_sentence(old, new, remedy):
-    (sentence,) = told(old, new)
+    (sentence,) = sentences(old, new)
     ((name, value),) = old.items()
     assert sentence.startswith(f"{name} {value}: this release ")
     assert remedy in sentence.partition("; ")[2]
@@ -90,28 +90,28 @@ def test_a_removed_parameter_that_had_a_value_is_refused_in_one_sentence(old, ne
     ],
 )
 def test_a_removed_parameter_whose_value_is_still_that_is_not_refused(old, new):
-    assert told(old, new) == []
+    assert sentences(old, new) == []
 
 
 def test_nodes_of_an_autoscaler_are_asked_for_by_their_number():
     house = {"ExistingClusterName": "house"}
     old = {**house, "NodesOnDemand": "true", "NodeCount": "3"}
-    (sentence,) = told(old, house)
+    (sentence,) = sentences(old, house)
     assert sentence.endswith("set OnDemandNodeCount to 3")
-    assert told(old, {**house, "OnDemandNodeCount": "3"}) == []
-    assert told({**old, "NodesOnDemand": "false"}, house) == []
+    assert sentences(old, {**house, "OnDemandNodeCount": "3"}) == []
+    assert sentences({**old, "NodesOnDemand": "false"}, house) == []
 
 
 def test_a_spread_group_must_hold_old_and_new_nodes_when_node_groups_are_replaced():
     spread = {"TreatmentStrategy": "spread", "NodeCount": "4"}
     bottlerocket = {"AmiType": "BOTTLEROCKET_x86_64"}
-    (sentence,) = told(spread, {**spread, **bottlerocket})
+    (sentence,) = sentences(spread, {**spread, **bottlerocket})
     assert "8 nodes are more than the 7" in sentence
     assert "update NodeCount to 3 first" in sentence
-    assert told({**spread, "NodeCount": "3"}, {**spread, **bottlerocket}) == []
+    assert sentences({**spread, "NodeCount": "3"}, {**spread, **bottlerocket}) == []
     # Nodes in another group do not count, and nodes that are replaced one by one neither.
-    assert told({"NodeCount": "4"}, {**spread, **bottlerocket}) == []
-    assert told(spread, {**spread, "EnaExpress": "both"}) == []
+    assert sentences({"NodeCount": "4"}, {**spread, **bottlerocket}) == []
+    assert sentences(spread, {**spread, "EnaExpress": "both"}) == []
 
 
 def test_new_node_groups_are_made_only_by_an_update_of_what_a_node_group_keeps():

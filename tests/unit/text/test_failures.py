@@ -80,26 +80,26 @@ def sentence(error: str, cause: str) -> str:
 def test_every_error_is_told_with_place_reason_loss_and_remedy_and_without_a_document(
     error: str, cause: str, why: str
 ) -> None:
-    said = sentence(error, cause)
-    assert why in said
-    assert "starting servers" in said, "where"
-    assert "4 of 24 trials were measured" in said, "how much"
-    assert "details: log group /rackrate" in said, "where its log is"
-    assert not {*'{}"'} & {*said.replace('"starting servers"', "")}, "no document"
-    assert "stackTrace" not in said
-    assert "\n" not in said
-    assert said.count(REQUEST) == (REQUEST in cause), "once, to find the log"
+    text = sentence(error, cause)
+    assert why in text
+    assert "starting servers" in text, "where"
+    assert "4 of 24 trials were measured" in text, "how much"
+    assert "details: log group /rackrate" in text, "where its log is"
+    assert not {*'{}"'} & {*text.replace('"starting servers"', "")}, "no document"
+    assert "stackTrace" not in text
+    assert "\n" not in text
+    assert text.count(REQUEST) == (REQUEST in cause), "once, to find the log"
 
 
 def test_a_stack_trace_gives_the_name_of_the_step() -> None:
     trace = ['  File "/var/task/handlers/await_servers.py", line 12, in handler\n']
-    said = sentence("KeyError", document("KeyError", "'x'", stackTrace=trace))
-    assert "in the step await servers" in said
+    text = sentence("KeyError", document("KeyError", "'x'", stackTrace=trace))
+    assert "in the step await servers" in text
 
 
 def test_our_own_error_says_itself_what_failed_and_needs_no_log() -> None:
-    said = sentence("ServersNotReady", document("ServersNotReady", "no server on node-1"))
-    assert said == "no server on node-1; 4 of 24 trials were measured."
+    text = sentence("ServersNotReady", document("ServersNotReady", "no server on node-1"))
+    assert text == "no server on node-1; 4 of 24 trials were measured."
 
 
 def test_a_refused_plan_is_a_line_for_each_mistake_and_nothing_else() -> None:
@@ -123,8 +123,8 @@ def test_equal_causes_count_once_whatever_their_ids() -> None:
 
 
 def test_a_cause_tells_how_many_trials_it_cost_and_where() -> None:
-    told = [("no answer", place("a", f"n{n}", "m")) for n in (1, 1, 2, 3)]
-    often, once = grouped([("never ran", ""), *told])
+    reasons = [("no answer", place("a", f"n{n}", "m")) for n in (1, 1, 2, 3)]
+    often, once = grouped([("never ran", ""), *reasons])
     assert often.of_trials == "4 trials (a, n1 → m; a, n2 → m; 1 more): no answer"
     assert once.of_trials == "1 trial: never ran"
     assert often.where == ("a, n1 → m", "a, n2 → m", "a, n3 → m"), "each place once"

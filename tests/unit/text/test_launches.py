@@ -25,9 +25,9 @@ def activity(status, minutes_ago, message=REFUSED):
 
 
 def test_the_latest_failed_launch_is_quoted_with_its_time():
-    told = failed_launch([activity("Failed", 9, "earlier"), activity("Failed", 2)], "")
+    failure = failed_launch([activity("Failed", 9, "earlier"), activity("Failed", 2)], "")
     began = NOW - timedelta(minutes=2)
-    assert told == f"{REFUSED} (Auto Scaling, {began:%Y-%m-%dT%H:%M:%SZ})"
+    assert failure == f"{REFUSED} (Auto Scaling, {began:%Y-%m-%dT%H:%M:%SZ})"
 
 
 def test_an_attempt_that_goes_on_does_not_hide_the_one_that_failed():

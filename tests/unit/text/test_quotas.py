@@ -42,24 +42,26 @@ def use(instances=(), reservations=(), nodes=NODES, quota=100):
 
 
 def test_a_node_that_runs_is_not_needed_again():
-    found = use([instance(stack="bench"), instance("m5.xlarge"), instance(stack="other")], quota=14)
-    assert (found.in_use, found.of_nodes, found.needed) == (8, 2, 8)
-    assert (found.needed_quota, found.suffices) == (14, True)
+    counted = use(
+        [instance(stack="bench"), instance("m5.xlarge"), instance(stack="other")], quota=14
+    )
+    assert (counted.in_use, counted.of_nodes, counted.needed) == (8, 2, 8)
+    assert (counted.needed_quota, counted.suffices) == (14, True)
     assert not use([instance("m5.xlarge")], quota=11).suffices
 
 
 def test_load_nodes_count_beside_those_of_the_arms():
     nodes = Nodes("bench", "c5.large", 2, load_type="m5.xlarge", load_nodes=1)
     running = [instance(stack="bench")] * 5 + [instance("m5.xlarge", stack="bench")] * 2
-    found = use(running, nodes=nodes)
-    assert (found.in_use, found.of_nodes, found.needed) == (18, 12, 12)
+    counted = use(running, nodes=nodes)
+    assert (counted.in_use, counted.of_nodes, counted.needed) == (18, 12, 12)
     alike = use(running, nodes=Nodes("bench", "c5.large", 2, load_nodes=3))
     assert (alike.of_nodes, alike.needed) == (10, 14)
 
 
 def test_nodes_of_another_type_are_replaced_and_run_beside_the_new_ones():
-    found = use([instance("m5.xlarge", stack="bench")] * 2)
-    assert (found.in_use, found.of_nodes) == (8, 0)
+    counted = use([instance("m5.xlarge", stack="bench")] * 2)
+    assert (counted.in_use, counted.of_nodes) == (8, 0)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,8 @@ def test_a_reservation_that_waits_to_be_active_counts_already():
 def test_a_reservation_of_another_account_counts_there():
     inside = instance(CapacityReservationId="cr-1", stack="bench")
     held = [reservation("cr-1", 4, owner="999999999999")]
-    found = use([inside], held, Nodes("bench", "c5.large", 2, ("cr-1", "cr-1")))
-    assert (found.in_use, found.of_nodes) == (0, 8)
+    counted = use([inside], held, Nodes("bench", "c5.large", 2, ("cr-1", "cr-1")))
+    assert (counted.in_use, counted.of_nodes) == (0, 8)
 
 
 def test_only_types_of_the_same_quota_are_looked_up():

@@ -52,10 +52,10 @@ class Printed:
         Raises:
             ValueError: the text has another form.
         """
-        found = re.fullmatch(r"(about )?(-?[\d.,]+(?:e[+-]?\d+)?)(?: \* (\S+))?", text)
-        if found is None:
+        match = re.fullmatch(r"(about )?(-?[\d.,]+(?:e[+-]?\d+)?)(?: \* (\S+))?", text)
+        if match is None:
             raise ValueError(f"{INDEX} has {text!r}, which is no printed figure")
-        about, digits, factor = found.groups()
+        about, digits, factor = match.groups()
         times = float(factor or 1)
         value = float(digits.replace(",", "")) * times
         decimals = len(digits.partition("e")[0].partition(".")[2])
@@ -110,11 +110,11 @@ def captures() -> Iterator[Capture]:
 
 def load_short(tool: str, **fields: Any) -> TestBase:
     """A test as short as those captured. No plan may ask for a p99 of so few values."""
-    asked = tuple(fields.pop("percentiles", ("p99",)))
+    percentiles = tuple(fields.pop("percentiles", ("p99",)))
     if not issubclass(registry.test_class(tool), LatencyTest):
         return registry.load_test({"name": "captured", "tool": tool, **fields})
     test = registry.load_test({"name": "captured", "tool": tool, **fields, "percentiles": ()})
-    return test.model_copy(update={"percentiles": asked})
+    return test.model_copy(update={"percentiles": percentiles})
 
 
 def _of_version(index: Path) -> Iterator[Capture]:
@@ -123,15 +123,15 @@ def _of_version(index: Path) -> Iterator[Capture]:
     entries = yaml.safe_load(index.read_text(encoding="utf-8"))
     if differing := files.keys() ^ entries.keys():
         raise ValueError(f"{index} and the files beside it differ in {sorted(differing)}")
-    for situation, said in entries.items():
-        if ("printed" in said) == ("refused" in said) or said.keys() - {
+    for situation, entry in entries.items():
+        if ("printed" in entry) == ("refused" in entry) or entry.keys() - {
             *("test", "printed", "refused")
         }:
             raise ValueError(f"{index}: {situation} needs test, and either printed or refused")
-        test = load_short(tool, **said["test"])
-        printed = {name: Printed.read(text) for name, text in said.get("printed", {}).items()}
+        test = load_short(tool, **entry["test"])
+        printed = {name: Printed.read(text) for name, text in entry.get("printed", {}).items()}
         path = files[situation]
-        yield Capture(tool, version, situation, test, printed, said.get("refused"), path)
+        yield Capture(tool, version, situation, test, printed, entry.get("refused"), path)
 
 
 def outcome(capture: Capture) -> str:

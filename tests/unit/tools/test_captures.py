@@ -28,8 +28,8 @@ REPORTS = [capture for capture in MEASURED if capture.text.lstrip().startswith("
 DEFAULTS = [registry.load_test({"name": "default", "tool": name}) for name in registry.names()]
 
 
-def ids(found):
-    return [capture.id for capture in found]
+def ids(some):
+    return [capture.id for capture in some]
 
 
 @functools.cache
@@ -86,7 +86,7 @@ _WITH_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])"
 _SCALES = [10.0**power for power in range(-9, 13, 3)]
 
 
-def held(test: TestBase, text: str, found: Measurement) -> None:
+def held(test: TestBase, text: str, measurement: Measurement) -> None:
     """Assert that the text contains the measurement's raw values, or else its values, in some unit.
 
     A value may also be the sum of both directions. The rate of a workload's member is a share of
@@ -102,20 +102,20 @@ def held(test: TestBase, text: str, found: Measurement) -> None:
     for metric in test.metrics:
         column = unit_of(metric.unit).column
         parts = [
-            float(found.details[f"{way}_{column}"])
+            float(measurement.details[f"{way}_{column}"])
             for way in ("forward", "reverse")
-            if f"{way}_{column}" in found.details
+            if f"{way}_{column}" in measurement.details
         ]
-        value = found.values[metric.name]
-        if metric.samples in found.samples:
-            figures = found.samples[metric.samples]
+        value = measurement.values[metric.name]
+        if metric.samples in measurement.samples:
+            figures = measurement.samples[metric.samples]
         elif parts:
             assert sum(parts) == pytest.approx(value)
             figures = tuple(parts)
         else:
             figures = (value,)
         # The time of a request that had to wait is a sum.
-        sums = round(float(found.details.get("delayed_ratio", 0)) * len(figures))
+        sums = round(float(measurement.details.get("delayed_ratio", 0)) * len(figures))
         absent = [
             sum(not _printed(f * each, numbers) for f in figures)
             for each in (*_SCALES, *shares)
@@ -138,8 +138,8 @@ def test_the_text_holds_the_measurement(capture: Capture):
 
 @pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))
 def test_figures_are_those_that_the_tool_printed(capture: Capture):
-    found = whole(capture.path)
-    figures = {**found.details, **found.values}
+    measurement = whole(capture.path)
+    figures = {**measurement.details, **measurement.values}
     without_samples = {each.name for each in capture.test.metrics if each.samples is None}
     parts = {f"{way}_bits_per_second" for way in ("forward", "reverse")}
     named = set(capture.printed)
@@ -182,17 +182,17 @@ def test_bytes_are_counted_in_whole_steps_of_the_throughput():
 
 def test_every_detail_and_metric_that_a_tool_tells_is_one_that_its_module_names():
     """An unnamed one would be in no column. A column that no tool fills is a mistake."""
-    told = defaultdict(set)
+    details = defaultdict(set)
     for capture in MEASURED:
         kinds = {each.name: each.kind for each in type(capture.test).details}
         for name, value in whole(capture.path).details.items():
-            told[capture.tool].add(name)
+            details[capture.tool].add(name)
             assert isinstance(value, (int, float) if kinds[name] is float else kinds[name]), name
         for metric in capture.test.metrics:
             known = {(each.name, each.unit) for each in registry.metrics(capture.tool)}
             assert (metric.name, metric.unit) in known, "name a test of it in the catalogue"
     for tool in registry.names():
-        assert told[tool] == {each.name for each in registry.test_class(tool).details}
+        assert details[tool] == {each.name for each in registry.test_class(tool).details}
 
 
 @pytest.mark.parametrize("tool", registry.names())
@@ -215,13 +215,13 @@ def test_output_cut_at_any_line_is_never_a_different_measurement(tool: str):
 
 def expect_the_same_or_nothing(capture: Capture, text: str) -> None:
     try:
-        found = registry.parse(capture.test, text)
+        measurement = registry.parse(capture.test, text)
     except ParseError as error:
         assert str(error)
     else:
-        assert found.values == whole(capture.path).values
-        assert found.samples == whole(capture.path).samples
-        assert found.histograms == whole(capture.path).histograms
+        assert measurement.values == whole(capture.path).values
+        assert measurement.samples == whole(capture.path).samples
+        assert measurement.histograms == whole(capture.path).histograms
 
 
 @pytest.mark.parametrize("tool", registry.names())
@@ -240,12 +240,12 @@ def test_changed_output_is_refused_or_sound(tool: str, data):
         )
         text = text[:start] + filling + text[end:]
     try:
-        found = registry.parse(capture.test, text)
+        measurement = registry.parse(capture.test, text)
     except ParseError as error:
         assert str(error)
     else:
-        sound(capture.test, found)
-        held(capture.test, text, found)
+        sound(capture.test, measurement)
+        held(capture.test, text, measurement)
 
 
 @pytest.mark.parametrize("capture", REPORTS, ids=ids(REPORTS))
@@ -256,10 +256,10 @@ def test_every_number_may_be_absurd(capture: Capture):
         for absurd in ("null", "true", '"1"', "-1", "1e999", "NaN", "[]", "1" + "0" * 400):
             changed = re.sub(rf'("{name}":\s*)-?[\d.e+-]+', rf"\g<1>{absurd}", text)
             try:
-                found = registry.parse(capture.test, changed)
+                measurement = registry.parse(capture.test, changed)
             except ParseError:
                 continue
-            sound(capture.test, found)
+            sound(capture.test, measurement)
 
 
 @pytest.mark.parametrize("capture", MEASURED, ids=ids(MEASURED))

@@ -193,9 +193,9 @@ def test_each_failure_is_brought_about(monkeypatch, situation, printed):
 
 
 def test_what_cannot_be_reached_has_addresses_of_its_own():
-    found = failures(TEST)
-    assert found["unreachable"].address == UNREACHABLE
-    assert found["no-route"].address == NO_ROUTE
+    messages = failures(TEST)
+    assert messages["unreachable"].address == UNREACHABLE
+    assert messages["no-route"].address == NO_ROUTE
 
 
 def test_a_server_that_does_not_start_is_no_capture_of_a_refusal():
@@ -231,14 +231,14 @@ def test_what_nobody_has_read_yet_fails_its_tests(tmp_path):
         keep(tmp_path, "fine", MadeUp(name="made", seconds=3), b"printed", good=True)
         keep(tmp_path, "refused", TEST, b"{}", good=False)
     assert {path.name for path in tmp_path.iterdir()} == {"fine.txt", "refused.json", INDEX}
-    said = yaml.safe_load((tmp_path / INDEX).read_text())
-    assert said["fine"]["test"] == {"seconds": 3}
-    assert said["refused"].keys() == {"test", "refused"}
+    index = yaml.safe_load((tmp_path / INDEX).read_text())
+    assert index["fine"]["test"] == {"seconds": 3}
+    assert index["refused"].keys() == {"test", "refused"}
     with pytest.raises(ValueError, match="no printed figure"):
-        Printed.read(said["fine"]["printed"]["greetings"])
+        Printed.read(index["fine"]["printed"]["greetings"])
 
 
 def test_a_flood_of_equal_lines_is_cut_and_the_rest_is_kept():
     flood = b"begin\n" + b"no route\n" * 5000 + b"1.0\n" * MOST_REPEATS + b"end"
-    kept = b"begin\n" + b"no route\n" * MOST_REPEATS + b"1.0\n" * MOST_REPEATS + b"end"
-    assert without_flood(flood) == kept
+    rest = b"begin\n" + b"no route\n" * MOST_REPEATS + b"1.0\n" * MOST_REPEATS + b"end"
+    assert without_flood(flood) == rest

@@ -367,8 +367,8 @@ def test_a_trial_has_no_value_that_is_not_finite_and_positive(tool, number, monk
         registry.parse(test, "what the tool printed")
     if number == 0:
         more_is_better = test.primary.better == "higher"
-        said = "nothing was transferred" if more_is_better else "below the tool's resolution of "
-        assert said in str(caught.value)
+        reason = "nothing was transferred" if more_is_better else "below the tool's resolution of "
+        assert reason in str(caught.value)
     else:
         assert str(number) in str(caught.value)
 
@@ -378,8 +378,8 @@ def test_a_trial_has_no_value_that_is_not_finite_and_positive(tool, number, monk
     [(0.045, 0.001), (0.155, 0.001), (0.999, 0.001), (1.05, 0.01), (9.99, 0.01), (12.3, 0.1)],
 )
 def test_ping_knows_a_time_to_three_digits_and_a_microsecond(milliseconds, known_to):
-    found = TEN.primary.resolution_at(milliseconds / 1000)
-    assert found == pytest.approx(known_to / 1000)
+    resolution = TEN.primary.resolution_at(milliseconds / 1000)
+    assert resolution == pytest.approx(known_to / 1000)
 
 
 def test_a_throughput_is_known_to_a_block_or_a_datagram_over_the_tests_seconds():
@@ -408,9 +408,13 @@ def test_no_measurement_holds_an_impossible_number(number):
 
 def test_a_lost_lookup_counts_with_the_time_after_which_a_resolver_asks_again():
     test = load_short("dnsperf", seconds=2, queries_per_second=100)
-    found = registry.parse(test, read("dnsperf", "2.14.0/server-died.txt"))
-    assert found.samples["latency"].count(5.0) == round(found.details["loss_ratio"] * 200) > 2
-    assert found.values["latency_p99"] == 5.0
+    measurement = registry.parse(test, read("dnsperf", "2.14.0/server-died.txt"))
+    assert (
+        measurement.samples["latency"].count(5.0)
+        == round(measurement.details["loss_ratio"] * 200)
+        > 2
+    )
+    assert measurement.values["latency_p99"] == 5.0
 
 
 def test_iperf3_sums_its_streams():
@@ -455,12 +459,12 @@ def test_iperf3_without_a_count_of_retransmits_is_measured_all_the_same():
 
 
 def test_pings_value_is_the_median_round_trip_in_seconds():
-    found = registry.parse(TEN, read("ping", "ten-replies.txt"))
-    assert len(found.samples["rtt"]) == 10
-    assert found.samples["rtt"][0] == pytest.approx(151e-6)
-    assert found.values["rtt"] == pytest.approx(45e-6)
-    assert found.details["received"] == 10
-    assert found.details["min_seconds"] == pytest.approx(20e-6)
+    measurement = registry.parse(TEN, read("ping", "ten-replies.txt"))
+    assert len(measurement.samples["rtt"]) == 10
+    assert measurement.samples["rtt"][0] == pytest.approx(151e-6)
+    assert measurement.values["rtt"] == pytest.approx(45e-6)
+    assert measurement.details["received"] == 10
+    assert measurement.details["min_seconds"] == pytest.approx(20e-6)
 
 
 def captured(tool, version, name, **fields):
@@ -473,25 +477,25 @@ def test_the_two_directions_of_a_bidirectional_test_are_kept_apart():
         "iperf3", "3.18", "tcp-bidirectional", seconds=2, streams=2, bidirectional=True
     )
     end = json.loads(text)["end"]
-    found = registry.parse(test, text)
+    measurement = registry.parse(test, text)
     forward, reverse = (
         end[name]["bits_per_second"] for name in ("sum_received", "sum_received_bidir_reverse")
     )
-    assert found.values["throughput"] == forward + reverse
-    assert found.details["forward_bits_per_second"] == forward
-    assert found.details["reverse_bits_per_second"] == reverse
+    assert measurement.values["throughput"] == forward + reverse
+    assert measurement.details["forward_bits_per_second"] == forward
+    assert measurement.details["reverse_bits_per_second"] == reverse
     # The client knows the window of only the two streams on which it sends.
     first = json.loads(text)["intervals"][0]
     windows = [each["snd_cwnd"] for each in first["streams"] if each["sender"]]
     assert len(windows) == 2
-    assert found.series[0].congestion_window_bytes == sum(windows)
+    assert measurement.series[0].congestion_window_bytes == sum(windows)
 
 
 def test_iperf3s_omitted_intervals_are_left_out_of_the_series():
     test, text = captured("iperf3", "3.18", "tcp-omit", seconds=2, omit_seconds=1)
     assert len(json.loads(text)["intervals"]) == 3
-    found = registry.parse(test, text)
-    assert [round(each.end_seconds) for each in found.series] == [1, 2]
+    measurement = registry.parse(test, text)
+    assert [round(each.end_seconds) for each in measurement.series] == [1, 2]
 
 
 RELAYED = {"protocol": "udp", "seconds": 2, "length_bytes": 1000, "bits_per_second": 8_000_000}
@@ -499,11 +503,11 @@ RELAYED = {"protocol": "udp", "seconds": 2, "length_bytes": 1000, "bits_per_seco
 
 def test_udps_value_is_what_arrived_and_its_loss_is_kept():
     test, text = captured("iperf3", "3.12", "udp-reordered", **RELAYED)
-    found = registry.parse(test, text)
+    measurement = registry.parse(test, text)
     end = json.loads(text)["end"]
-    assert found.values["throughput"] == end["sum_received"]["bits_per_second"]
-    assert found.values["throughput"] < end["sum_sent"]["bits_per_second"]
-    assert (found.details["lost_packets"], found.details["loss_ratio"]) == (5, 5 / 2000)
+    assert measurement.values["throughput"] == end["sum_received"]["bits_per_second"]
+    assert measurement.values["throughput"] < end["sum_sent"]["bits_per_second"]
+    assert (measurement.details["lost_packets"], measurement.details["loss_ratio"]) == (5, 5 / 2000)
 
 
 @pytest.mark.parametrize(
@@ -534,9 +538,9 @@ def test_udps_losses_are_absent_where_the_omitted_time_makes_them_unknown(
     version, situation, options
 ):
     test, text = captured("iperf3", version, situation, omit_seconds=1, **options)
-    found = registry.parse(test, text)
-    assert found.values["throughput"] > 0 and found.details["packets"] > 0
-    assert not {"lost_packets", "loss_ratio"} & found.details.keys()
+    measurement = registry.parse(test, text)
+    assert measurement.values["throughput"] > 0 and measurement.details["packets"] > 0
+    assert not {"lost_packets", "loss_ratio"} & measurement.details.keys()
 
 
 @pytest.mark.parametrize(("lost", "reason"), [((5, -3), None), ((3, -5), "cannot have been lost")])
@@ -660,19 +664,19 @@ def test_iperfs_windows_are_summed_over_its_streams():
 
 def test_sockperfs_values_come_from_its_raw_values_whole_round_trips():
     test, text = captured("sockperf", "3.7", "tcp-ping-pong", seconds=2, messages_per_second=200)
-    found = registry.parse(test, text)
+    measurement = registry.parse(test, text)
     rows = [line.split(", ") for line in text.splitlines() if line.count(", ") == 3][1:]
-    assert len(found.samples["latency"]) == len(rows) > 200
+    assert len(measurement.samples["latency"]) == len(rows) > 200
     for sample, (_, sent, received, microseconds) in zip(
-        found.samples["latency"], rows, strict=True
+        measurement.samples["latency"], rows, strict=True
     ):
         assert sample == pytest.approx(float(received) - float(sent), abs=1e-9)
         assert sample == pytest.approx(float(microseconds) / 1e6, abs=2e-9)
-    assert found.values["latency"] == pytest.approx(
-        sum(sorted(found.samples["latency"])[(len(rows) - 1) // 2 : len(rows) // 2 + 1])
+    assert measurement.values["latency"] == pytest.approx(
+        sum(sorted(measurement.samples["latency"])[(len(rows) - 1) // 2 : len(rows) // 2 + 1])
         / (2 - len(rows) % 2)
     )
-    assert found.values["latency_p99"] in found.samples["latency"]
+    assert measurement.values["latency_p99"] in measurement.samples["latency"]
 
 
 @pytest.mark.parametrize(
@@ -685,13 +689,13 @@ def test_sockperfs_values_come_from_its_raw_values_whole_round_trips():
 def test_a_percentile_is_the_nearest_rank_of_the_raw_values(tool, version, situation, options):
     percentiles = {"percentiles": ["p99", "p90", "p95"]}
     test, text = captured(tool, version, situation, **options, **percentiles)
-    found = registry.parse(test, text)
+    measurement = registry.parse(test, text)
     assert [each.name for each in test.metrics] == [
         *("latency", "latency_p99", "latency_p90", "latency_p95")
     ]
-    samples = found.samples["latency"]
+    samples = measurement.samples["latency"]
     for name, share in (("p90", 0.9), ("p95", 0.95), ("p99", 0.99)):
-        value = found.values[f"latency_{name}"]
+        value = measurement.values[f"latency_{name}"]
         assert sum(each <= value for each in samples) >= share * len(samples)
         assert sum(each < value for each in samples) < share * len(samples)
 
@@ -725,13 +729,13 @@ def test_fortios_stall_counts_for_each_request_that_had_to_wait():
     options = {"seconds": 1, "requests_per_second": 600, "connections": 2}
     test, text = captured("fortio", "1.66.0", "stalled", **options)
     logged = [float(each) for each in re.findall(r'"latency":([0-9.]+)', text)]
-    found = registry.parse(test, text)
+    measurement = registry.parse(test, text)
     assert sum(each > 0.01 for each in logged) == 2
-    delayed = [each for each in found.samples["latency"] if each > 0.01]
+    delayed = [each for each in measurement.samples["latency"] if each > 0.01]
     assert 0.15 < len(delayed) / len(logged) < 0.2
-    assert found.details["delayed_ratio"] == pytest.approx(0.2, abs=0.02)
-    assert found.values["latency_p99"] == pytest.approx(0.19, abs=0.01)
-    assert found.values["latency"] < 100e-6
+    assert measurement.details["delayed_ratio"] == pytest.approx(0.2, abs=0.02)
+    assert measurement.values["latency_p99"] == pytest.approx(0.19, abs=0.01)
+    assert measurement.values["latency"] < 100e-6
 
 
 @pytest.mark.parametrize(
@@ -769,9 +773,9 @@ def test_a_message_in_the_middle_of_fortios_summary_costs_nothing():
 def test_netperfs_requests_without_a_response_are_counted_and_stop_no_time_of_the_others():
     """The network of this capture dropped five datagrams. The last request may be on its way."""
     test, text = captured("netperf", "2.7.1", "udp-some-lost", mode="udp-rr", seconds=6)
-    found = registry.parse(test, text)
-    assert found.details["loss_ratio"] == pytest.approx(4 / 72_111)
-    assert float(found.details["mean_seconds"]) < 0.5 / found.values["transaction_rate"]
+    measurement = registry.parse(test, text)
+    assert measurement.details["loss_ratio"] == pytest.approx(4 / 72_111)
+    assert float(measurement.details["mean_seconds"]) < 0.5 / measurement.values["transaction_rate"]
 
 
 @pytest.mark.parametrize(
@@ -807,9 +811,9 @@ def test_netperf_may_lie_anywhere():
 
 def test_pings_lost_packets_are_counted_and_are_no_samples():
     test, text = captured("ping", "20240905", "some-lost", count=30, interval_seconds=0.05)
-    found = registry.parse(test, text)
-    assert len(found.samples["rtt"]) == found.details["received"] == 22
-    assert found.details["loss_ratio"] == pytest.approx(8 / 30)
+    measurement = registry.parse(test, text)
+    assert len(measurement.samples["rtt"]) == measurement.details["received"] == 22
+    assert measurement.details["loss_ratio"] == pytest.approx(8 / 30)
 
 
 def test_pings_times_are_in_the_order_of_sending():

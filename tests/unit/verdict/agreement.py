@@ -26,6 +26,6 @@ def assert_one(word: str, interval: tuple[float, ...], edges: tuple[float, float
     (low, high), (least, most) = interval, edges
     beyond = low >= most or high <= least
     within = least <= low and high <= most
-    found = {"better": beyond, "worse": beyond, "no meaningful difference": within}
-    said = f"{word}: {interval}, threshold {edges}"
-    assert found.get(word, not (beyond or within)), said
+    settled_by = {"better": beyond, "worse": beyond, "no meaningful difference": within}
+    text = f"{word}: {interval}, threshold {edges}"
+    assert settled_by.get(word, not (beyond or within)), text

@@ -64,8 +64,8 @@ VALUES = {
 
 
 def verdict_on(analysis, test):
-    (found,) = (v for v in analysis.verdicts if v.test == test)
-    return found
+    (finding,) = (v for v in analysis.verdicts if v.test == test)
+    return finding
 
 
 def test_each_arm_but_the_baseline_has_a_verdict_on_each_metric_of_each_test():
@@ -101,9 +101,9 @@ def test_the_ceiling_explains_a_throughput_and_leaves_latency_alone():
 
 def test_failed_trials_are_left_out_and_never_zero():
     values = {**VALUES, ("tcp-1", "treatment"): [*FAST[:5], None]}
-    found = verdict_on(analyze_run(evidence(values)), "tcp-1")
-    assert found.blocks == 5
-    assert found.arm_median == pytest.approx(9.5e9)
+    finding = verdict_on(analyze_run(evidence(values)), "tcp-1")
+    assert finding.blocks == 5
+    assert finding.arm_median == pytest.approx(9.5e9)
 
 
 def test_a_trial_without_one_of_the_metrics_leaves_the_others_decided():
@@ -128,11 +128,11 @@ def test_percentiles_are_of_raw_values_pooled_over_trials_not_of_percentiles():
         if (key.test, key.arm) == ("rtt", "treatment"):
             times = (900e-6,) * 95 if key.block == 1 else (100e-6,)
             raw[key.id] = RawValues(samples={"rtt": times})
-    found = summaries_of(replace(run, raw=raw))
-    pooled = found["rtt", "treatment"].percentiles
+    summaries = summaries_of(replace(run, raw=raw))
+    pooled = summaries["rtt", "treatment"].percentiles
     assert (pooled.samples, pooled.p50) == (100, 900e-6)
-    assert found["rtt", "baseline"].percentiles is None
-    assert found["tcp-1", "treatment"].percentiles is None
+    assert summaries["rtt", "baseline"].percentiles is None
+    assert summaries["tcp-1", "treatment"].percentiles is None
 
 
 def summaries_of(run):
@@ -140,12 +140,12 @@ def summaries_of(run):
 
 
 def test_summaries_tell_loss_retransmits_and_spread():
-    found = summaries_of(evidence(VALUES))
-    assert found["tcp-1", "treatment"].retransmits == 18
-    assert found["tcp-1", "treatment"].loss_ratio is None
-    assert found["rtt", "baseline"].loss_ratio == pytest.approx(0.1)
-    assert found["tcp-1", "baseline"].spread_between_blocks < 0.01
-    assert found["tcp-1", "baseline"].spread_between_pairs is None
+    summaries = summaries_of(evidence(VALUES))
+    assert summaries["tcp-1", "treatment"].retransmits == 18
+    assert summaries["tcp-1", "treatment"].loss_ratio is None
+    assert summaries["rtt", "baseline"].loss_ratio == pytest.approx(0.1)
+    assert summaries["tcp-1", "baseline"].spread_between_blocks < 0.01
+    assert summaries["tcp-1", "baseline"].spread_between_pairs is None
 
 
 def test_marks_name_their_trial_and_are_counted_with_their_verdict():
@@ -200,8 +200,8 @@ def test_whatever_is_missing_each_comparison_has_one_verdict(values, earlier):
 def test_a_comparison_with_earlier_runs_that_fails_leaves_the_others_decided():
     nothing = {key: [None] * 6 for key in VALUES if key[0] == "tcp-1"}
     runs = {name: evidence({**VALUES, **nothing}) for name in four_runs()}
-    found = against_earlier_runs(evidence({**VALUES, **nothing}), runs, name="main").verdicts
-    assert {(v.test, v.verdict, v.reason) for v in found} == {
+    verdicts = against_earlier_runs(evidence({**VALUES, **nothing}), runs, name="main").verdicts
+    assert {(v.test, v.verdict, v.reason) for v in verdicts} == {
         ("tcp-1", "inconclusive", "no values"),
         ("rtt", "no meaningful difference", None),
     }
@@ -269,9 +269,9 @@ def test_what_differs_from_run_to_run_widens_the_interval():
 @pytest.mark.parametrize("runs", [1, 2, 3])
 def test_fewer_than_four_earlier_runs_give_a_ratio_and_no_verdict(runs):
     some = dict([*four_runs().items()][:runs])
-    found = against_earlier_runs(evidence(SLOWER), some, name="main").verdicts
-    assert [v.ratio for v in found] == pytest.approx([0.8, 1, 1, 1], rel=0.01)
-    for verdict in found:
+    verdicts = against_earlier_runs(evidence(SLOWER), some, name="main").verdicts
+    assert [v.ratio for v in verdicts] == pytest.approx([0.8, 1, 1, 1], rel=0.01)
+    for verdict in verdicts:
         assert (verdict.verdict, verdict.more_runs) == ("inconclusive", 4 - runs)
         assert (verdict.ci95, verdict.ci_simultaneous) == (None, None)
         assert "how much runs differ from each other is unknown" in verdict.reason
@@ -280,8 +280,8 @@ def test_fewer_than_four_earlier_runs_give_a_ratio_and_no_verdict(runs):
 def test_an_earlier_run_that_measured_nothing_of_a_metric_does_not_count_for_it():
     runs = four_runs()
     runs["run-4"] = evidence({**VALUES, ("tcp-1", "treatment"): [None] * 6})
-    found = against_earlier_runs(evidence(VALUES), runs, name="main").verdicts
-    assert {(v.test, v.arm): v.more_runs for v in found if v.more_runs} == {
+    verdicts = against_earlier_runs(evidence(VALUES), runs, name="main").verdicts
+    assert {(v.test, v.arm): v.more_runs for v in verdicts if v.more_runs} == {
         ("tcp-1", "treatment"): 1
     }
 
@@ -289,8 +289,8 @@ def test_an_earlier_run_that_measured_nothing_of_a_metric_does_not_count_for_it(
 def test_without_values_there_is_no_ratio_to_earlier_runs():
     nothing = {key: [None] * 6 for key in VALUES}
     for after, before in ((nothing, VALUES), (VALUES, nothing)):
-        found = against_earlier_runs(evidence(after), {"run-1": evidence(before)}, name="run-1")
-        assert {(v.ratio, v.verdict, v.reason) for v in found.verdicts} == {
+        verdicts = against_earlier_runs(evidence(after), {"run-1": evidence(before)}, name="run-1")
+        assert {(v.ratio, v.verdict, v.reason) for v in verdicts.verdicts} == {
             (None, "inconclusive", "no values")
         }
 

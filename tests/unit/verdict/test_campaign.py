@@ -37,43 +37,45 @@ def draws(ratios, **more):
     return [(f"run-{n}", [of_run(ratio, **more)]) for n, ratio in enumerate(ratios, start=1)]
 
 
-def answers(told, *, most=None, **more):
-    least = min(4, len(told))
-    return answers_of(told, threshold=0.05, least=least, most=max(least, most or len(told)), **more)
+def answers(results, *, most=None, **more):
+    least = min(4, len(results))
+    return answers_of(
+        results, threshold=0.05, least=least, most=max(least, most or len(results)), **more
+    )
 
 
 # -- the answers
 
 
 def test_each_draw_gives_one_ratio_and_the_answer_is_about_the_placement_group():
-    (found,) = answers(draws(TWICE))
-    assert [draw.run_id for draw in found.draws] == [f"run-{n}" for n in range(1, 7)]
-    assert [draw.ratio for draw in found.draws] == TWICE
-    assert found.ratio == pytest.approx(math.prod(TWICE) ** (1 / 6))
-    assert (found.verdict, found.scope, found.left_out) == ("better", "the placement group", 0)
-    assert found.arm_median == pytest.approx(2.01 * 5e9)
-    assert found.claim.startswith("about the placement group")
+    (answer,) = answers(draws(TWICE))
+    assert [draw.run_id for draw in answer.draws] == [f"run-{n}" for n in range(1, 7)]
+    assert [draw.ratio for draw in answer.draws] == TWICE
+    assert answer.ratio == pytest.approx(math.prod(TWICE) ** (1 / 6))
+    assert (answer.verdict, answer.scope, answer.left_out) == ("better", "the placement group", 0)
+    assert answer.arm_median == pytest.approx(2.01 * 5e9)
+    assert answer.claim.startswith("about the placement group")
 
 
 def test_fewer_than_four_draws_are_about_themselves_only():
-    (found,) = answers(draws(TWICE[:3]))
-    assert (found.verdict, found.scope, found.more_draws) == ("inconclusive", "these draws", 1)
-    assert "not about the placement group" in found.claim
+    (answer,) = answers(draws(TWICE[:3]))
+    assert (answer.verdict, answer.scope, answer.more_draws) == ("inconclusive", "these draws", 1)
+    assert "not about the placement group" in answer.claim
 
 
 def test_a_draw_without_a_ratio_is_left_out_and_counted():
-    told = [*draws(TWICE), ("lost", []), ("empty", [of_run(None)])]
-    (found,) = answers(told)
-    assert (len(found.draws), found.left_out) == (6, 2)
-    assert "2 draws without a ratio left out" in found.claim
+    measured = [*draws(TWICE), ("lost", []), ("empty", [of_run(None)])]
+    (answer,) = answers(measured)
+    assert (len(answer.draws), answer.left_out) == (6, 2)
+    assert "2 draws without a ratio left out" in answer.claim
 
 
 def test_every_metric_of_every_arm_has_its_own_answer():
-    told = [
+    measured = [
         (run_id, [*verdicts, of_run(1 / 5, test="rtt", metric="rtt", unit="s", better="lower")])
         for run_id, verdicts in draws(TWICE)
     ]
-    throughput, rtt = answers(told)
+    throughput, rtt = answers(measured)
     assert (throughput.test, rtt.test) == ("tcp-1", "rtt")
     assert rtt.verdict == "better"
     assert rtt.confidence_simultaneous > answers(draws(TWICE))[0].confidence_simultaneous
@@ -88,15 +90,15 @@ def test_the_spread_within_runs_is_not_taken_for_luck():
 
 def test_a_run_without_an_interval_still_counts():
     bare = [(run_id, [each.model_copy(update={"ci95": None})]) for run_id, (each,) in draws(TWICE)]
-    (found,) = answers(bare)
-    assert found.verdict == "better"
-    assert found.draws[0].ci95 is None
+    (answer,) = answers(bare)
+    assert answer.verdict == "better"
+    assert answer.draws[0].ci95 is None
 
 
 def test_the_newest_draw_is_tested_only_on_request():
-    told = draws([*TWICE, 1.2])
-    assert answers(told)[0].changed is None
-    assert answers(told, since_before=True)[0].changed is True
+    measured = draws([*TWICE, 1.2])
+    assert answers(measured)[0].changed is None
+    assert answers(measured, since_before=True)[0].changed is True
     assert answers(draws(TWICE), since_before=True)[0].changed is False
     assert answers(draws(TWICE[:4]), since_before=True)[0].changed is None
 
@@ -109,18 +111,18 @@ def on_nodes(run_id, ratio, *nodes, **more):
 
 
 def test_runs_on_the_same_nodes_count_as_one_draw():
-    found = draws_of_runs(
+    pooled_draws = draws_of_runs(
         [on_nodes("a", 2.0, "i-1", "i-2"), on_nodes("b", 1.0, "i-3"), on_nodes("c", 0.5, "i-1")]
     )
-    assert [draw.run_id for draw in found] == ["a, c", "b"]
-    together = found[0].verdicts[0]
+    assert [draw.run_id for draw in pooled_draws] == ["a, c", "b"]
+    together = pooled_draws[0].verdicts[0]
     assert together.ratio == pytest.approx(1.0)
     assert together.blocks == 12
     assert math.log(together.ci95[1] / together.ci95[0]) < math.log(1.01 / 0.99)
 
 
 def test_a_run_that_shares_nodes_with_two_draws_joins_them():
-    found = draws_of_runs(
+    pooled_draws = draws_of_runs(
         [
             on_nodes("a", 2.0, "i-1"),
             on_nodes("b", 2.0, "i-2"),
@@ -128,7 +130,7 @@ def test_a_run_that_shares_nodes_with_two_draws_joins_them():
             on_nodes("d", 2.0, "i-1", "i-2"),
         ]
     )
-    assert [draw.run_id for draw in found] == ["a, b, d", "c"]
+    assert [draw.run_id for draw in pooled_draws] == ["a, b, d", "c"]
 
 
 def at(run_id, ratio, stack, time, *nodes):
@@ -145,8 +147,8 @@ FOUR_OF_TWO = [
 
 def test_runs_of_one_stack_in_the_same_hours_are_one_draw_and_this_is_said():
     assert [draw.run_id for draw in draws_of_runs(FOUR_OF_TWO)] == ["a1, a2", "b1, b2"]
-    said = why_one_draw(FOUR_OF_TWO)
-    assert said.startswith("4 runs count as 2 draws: a1 and a2 are of one stack within 12 h;")
+    text = why_one_draw(FOUR_OF_TWO)
+    assert text.startswith("4 runs count as 2 draws: a1 and a2 are of one stack within 12 h;")
     later = at("a3", 2.0, "a", "2026-11-22T09:00")
     assert len(draws_of_runs([*FOUR_OF_TWO, later])) == 3
 
@@ -154,9 +156,9 @@ def test_runs_of_one_stack_in_the_same_hours_are_one_draw_and_this_is_said():
 def test_runs_that_are_all_of_one_stack_in_the_same_hours_count_as_a_campaigns_draws_do():
     runs = [at(f"r{n}", 2.0, "a", f"2026-11-21T08:{10 * n:02d}") for n in range(4)]
     assert len(draws_of_runs(runs)) == 4
-    found = claim_of(runs, pooled=True)
-    assert found.scope == "these stacks"
-    assert "of this stack, in these 40 min 00 s" in found.claim
+    claim = claim_of(runs, pooled=True)
+    assert claim.scope == "these stacks"
+    assert "of this stack, in these 40 min 00 s" in claim.claim
 
 
 def test_of_four_stacks_each_is_one_draw_on_however_many_days():
@@ -177,21 +179,21 @@ def test_why_runs_are_one_draw_names_their_nodes():
 
 
 def claim_of(runs, *, pooled):
-    told = draws_of_runs(runs) if pooled else [(run.run_id, run.verdicts) for run in runs]
-    (found,) = answers(told)
-    return placed(found, {run.run_id: run for run in runs}, pooled=pooled)
+    measured = draws_of_runs(runs) if pooled else [(run.run_id, run.verdicts) for run in runs]
+    (claim,) = answers(measured)
+    return placed(claim, {run.run_id: run for run in runs}, pooled=pooled)
 
 
 def test_a_claim_names_its_time_and_what_would_widen_it():
     runs = [at(f"r{n}", 2.0, "a", f"2026-11-21T08:{10 * n:02d}") for n in range(4)]
-    found = claim_of(runs, pooled=False)
-    assert (found.scope, found.time) == ("the placement group", "in these 40 min 00 s")
-    assert found.claim == (
+    claim = claim_of(runs, pooled=False)
+    assert (claim.scope, claim.time) == ("the placement group", "in these 40 min 00 s")
+    assert claim.claim == (
         "about the placement group of this stack, in these 40 min 00 s: it rests on 4 draws;"
         " draws on more days and more stacks would widen it"
     )
-    assert found.draws[0].started_at == "2026-11-21T08:00:00Z"
-    assert "over 4 draws in these 40 min 00 s, against baseline" in conclusion((found,))
+    assert claim.draws[0].started_at == "2026-11-21T08:00:00Z"
+    assert "over 4 draws in these 40 min 00 s, against baseline" in conclusion((claim,))
 
 
 def test_a_pool_of_fewer_than_four_stacks_is_about_these_stacks():
@@ -207,17 +209,17 @@ def test_a_pool_of_fewer_than_four_stacks_is_about_these_stacks():
 
 
 def test_a_lost_run_on_the_same_nodes_changes_nothing():
-    found = draws_of_runs([on_nodes("a", None, "i-1"), on_nodes("b", 2.0, "i-1")])
-    assert found[0].verdicts[0].ratio == 2.0
+    pooled_draws = draws_of_runs([on_nodes("a", None, "i-1"), on_nodes("b", 2.0, "i-1")])
+    assert pooled_draws[0].verdicts[0].ratio == 2.0
 
 
 @given(st.lists(st.tuples(st.floats(0.5, 2), st.sets(st.integers(0, 6), min_size=1)), max_size=8))
 def test_draws_share_no_node_and_keep_every_run(runs):
-    told = [on_nodes(f"r{n}", ratio, *map(str, nodes)) for n, (ratio, nodes) in enumerate(runs)]
-    found = draws_of_runs(told)
-    groups = [draw.run_id.split(", ") for draw in found]
-    assert sorted(itertools.chain(*groups)) == sorted(run.run_id for run in told)
-    nodes = {run.run_id: run.nodes for run in told}
+    pool = [on_nodes(f"r{n}", ratio, *map(str, nodes)) for n, (ratio, nodes) in enumerate(runs)]
+    pooled_draws = draws_of_runs(pool)
+    groups = [draw.run_id.split(", ") for draw in pooled_draws]
+    assert sorted(itertools.chain(*groups)) == sorted(run.run_id for run in pool)
+    nodes = {run.run_id: run.nodes for run in pool}
     of_draws = [frozenset().union(*(nodes[run_id] for run_id in group)) for group in groups]
     assert sum(map(len, of_draws)) == len(frozenset().union(*of_draws))
 
@@ -226,79 +228,79 @@ def test_draws_share_no_node_and_keep_every_run(runs):
 
 
 def test_a_campaign_stops_at_a_look_when_every_answer_is_settled():
-    found = stop(answers(draws(TWICE[:4]), most=12), after=4, least=4, most=12)
-    assert (found.why, found.after, found.most) == ("settled", 4, 12)
-    assert found.text == "Stopped after 4 of at most 12 draws: every answer is settled."
+    stopped = stop(answers(draws(TWICE[:4]), most=12), after=4, least=4, most=12)
+    assert (stopped.why, stopped.after, stopped.most) == ("settled", 4, 12)
+    assert stopped.text == "Stopped after 4 of at most 12 draws: every answer is settled."
 
 
 def test_a_campaign_goes_on_between_its_looks():
-    told = answers(draws(TWICE[:5]), most=12)
+    results = answers(draws(TWICE[:5]), most=12)
     assert 5 not in looks(4, 12)
-    assert stop(told, after=5, least=4, most=12) is None
+    assert stop(results, after=5, least=4, most=12) is None
 
 
 def test_a_campaign_stops_where_more_draws_would_hardly_settle_anything():
-    told = answers(draws([1.05, 1.04, 1.06, 1.05, 1.04, 1.06]), most=9)
-    found = stop(told, after=6, least=4, most=9)
-    assert found.why == "no prospect"
-    assert "1 of 1 answer is not settled" in found.text
+    results = answers(draws([1.05, 1.04, 1.06, 1.05, 1.04, 1.06]), most=9)
+    stopped = stop(results, after=6, least=4, most=9)
+    assert stopped.why == "no prospect"
+    assert "1 of 1 answer is not settled" in stopped.text
 
 
 def test_a_campaign_makes_its_most_draws_where_they_may_still_settle_an_answer():
-    told = answers(draws([1.1, 1.15, 1.05, 1.12, 1.08, 1.1]), most=12)
-    assert stop(told, after=6, least=4, most=12) is None
-    assert stop(told, after=12, least=4, most=12).why == "most"
+    results = answers(draws([1.1, 1.15, 1.05, 1.12, 1.08, 1.1]), most=12)
+    assert stop(results, after=6, least=4, most=12) is None
+    assert stop(results, after=12, least=4, most=12).why == "most"
 
 
 def test_a_campaign_without_an_answer_goes_on_to_its_most_draws():
     assert stop((), after=4, least=4, most=12) is None
-    found = stop((), after=12, least=4, most=12)
-    assert (found.why, "no answer" in found.text) == ("most", True)
+    stopped = stop((), after=12, least=4, most=12)
+    assert (stopped.why, "no answer" in stopped.text) == ("most", True)
 
 
 def test_too_few_draws_go_on_as_long_as_enough_are_left():
-    told = answers(draws(TWICE[:2]), most=12)
-    assert stop(told, after=2, least=2, most=4) is None
-    assert stop(told, after=2, least=2, most=3).why == "no prospect"
+    results = answers(draws(TWICE[:2]), most=12)
+    assert stop(results, after=2, least=2, most=4) is None
+    assert stop(results, after=2, least=2, most=3).why == "no prospect"
 
 
 # -- the sentences
 
 
 def test_the_conclusion_says_the_average_the_next_deployment_and_the_luck():
-    said = conclusion(answers(draws(TWICE)))
-    assert said.startswith(
+    text = conclusion(answers(draws(TWICE)))
+    assert text.startswith(
         "On average over 6 draws, against baseline, treatment is better in tcp-1 throughput"
     )
-    assert "Your next deployment will get +89.7 to +114 % in tcp-1 throughput" in said
-    assert "tcp-1 throughput (with 95 %)." in said
-    assert "This is about the placement group: it rests on 6 draws." in said
-    told = "From draw to draw the change varies by 2.1 % (at most 4.47 %) in tcp-1 throughput."
-    assert told in said
+    assert "Your next deployment will get +89.7 to +114 % in tcp-1 throughput" in text
+    assert "tcp-1 throughput (with 95 %)." in text
+    assert "This is about the placement group: it rests on 6 draws." in text
+    words = "From draw to draw the change varies by 2.1 % (at most 4.47 %) in tcp-1 throughput."
+    assert words in text
 
 
 def test_predictions_of_several_answers_hold_each_by_itself():
     more = of_run(1 / 5, test="rtt", metric="rtt", unit="s", better="lower")
-    said = conclusion(answers([(run_id, [*told, more]) for run_id, told in draws(TWICE)]))
-    assert "in rtt (each by itself with 95 %, all together less surely)." in said
+    text = conclusion(answers([(run_id, [*verdicts, more]) for run_id, verdicts in draws(TWICE)]))
+    assert "in rtt (each by itself with 95 %, all together less surely)." in text
 
 
 def test_a_variability_of_zero_is_said_by_its_bound():
     alike = draws([2.0, 2.001, 2.0, 2.001])
-    said = conclusion(answers(alike))
-    assert "varies by at most 0.389 %" in said
+    text = conclusion(answers(alike))
+    assert "varies by at most 0.389 %" in text
 
 
 def test_a_trend_is_said():
-    said = conclusion(answers(draws([2.0 * 1.03**n for n in range(6)])))
-    assert "the draws have a trend, +15.9 % from the first draw to the last" in said
+    text = conclusion(answers(draws([2.0 * 1.03**n for n in range(6)])))
+    assert "the draws have a trend, +15.9 % from the first draw to the last" in text
 
 
 def test_the_conclusion_of_few_draws_does_not_speak_of_the_next_deployment():
-    said = conclusion(answers(draws(TWICE[:3])))
-    assert "next deployment" not in said
-    assert "tcp-1 throughput: at least 1 more draw is needed." in said
-    assert "This is about these nodes; an answer about the placement group needs 4 draws." in said
+    text = conclusion(answers(draws(TWICE[:3])))
+    assert "next deployment" not in text
+    assert "tcp-1 throughput: at least 1 more draw is needed." in text
+    assert "This is about these nodes; an answer about the placement group needs 4 draws." in text
 
 
 def test_a_pool_begins_with_what_differed_and_which_runs_are_one_draw():
@@ -306,10 +308,10 @@ def test_a_pool_begins_with_what_differed_and_which_runs_are_one_draw():
         Difference(what="kernel", run="6.12", other="6.1"),
         Difference(what="nodes of treatment", run="i-1", other="i-2"),
     ]
-    said = conclusion(
+    text = conclusion(
         answers(draws(TWICE)), pooled_differences=differences, pooling="6 runs count as 6 draws."
     )
-    assert said.startswith(
+    assert text.startswith(
         "What differed between these runs: kernel (6.12 instead of 6.1);"
         " nodes of treatment (i-1 instead of i-2). 6 runs count as 6 draws."
     )
@@ -318,18 +320,18 @@ def test_a_pool_begins_with_what_differed_and_which_runs_are_one_draw():
 
 
 def test_a_changed_answer_is_named():
-    said = conclusion(answers(draws([*TWICE, 1.2]), since_before=True))
-    assert "tcp-1 throughput: the newest draw is not like those before it." in said
+    text = conclusion(answers(draws([*TWICE, 1.2]), since_before=True))
+    assert "tcp-1 throughput: the newest draw is not like those before it." in text
 
 
 def test_nothing_to_compare_is_said_so():
     assert conclusion(()).startswith("Nothing can be said")
-    (found,) = answers([("a", [of_run(None)])])
-    assert "at least 4 more draws are needed" in conclusion((found,))
+    (answer,) = answers([("a", [of_run(None)])])
+    assert "at least 4 more draws are needed" in conclusion((answer,))
 
 
 @pytest.mark.parametrize(
-    ("ratios", "said"),
+    ("ratios", "words"),
     [
         (TWICE, "tcp-1 throughput +101 % on average over 6 draws, 5.00 → 10.1 Gbit/s"),
         (TWICE, ": better, treatment against baseline; next deployment +89.7 to +114 %"),
@@ -337,14 +339,14 @@ def test_nothing_to_compare_is_said_so():
         (TWICE[:2], "2 more draws are needed"),
     ],
 )
-def test_a_line_says_the_word_the_average_and_the_next_deployment(ratios, said):
-    (found,) = answers(draws(ratios))
-    assert said in line(found)
+def test_a_line_says_the_word_the_average_and_the_next_deployment(ratios, words):
+    (answer,) = answers(draws(ratios))
+    assert words in line(answer)
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0.01, 100)), max_size=7), st.booleans())
 def test_any_draws_have_a_conclusion_and_a_json_form(ratios, since_before):
-    found = answers(draws(ratios), since_before=since_before) if ratios else ()
-    assert conclusion(found).endswith(".")
-    for each in found:
+    answer = answers(draws(ratios), since_before=since_before) if ratios else ()
+    assert conclusion(answer).endswith(".")
+    for each in answer:
         assert type(each).from_json(each.to_json()) == each

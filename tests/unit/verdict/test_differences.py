@@ -81,13 +81,13 @@ def of_every_node(run, **facts):
     return run
 
 
-def told(*found):
-    return [Difference(what=what, run=ours, other=theirs) for what, ours, theirs in found]
+def changes_of(*rows):
+    return [Difference(what=what, run=ours, other=theirs) for what, ours, theirs in rows]
 
 
 def test_a_run_differs_from_itself_in_nothing():
-    found = differences(run(), [run()])
-    assert (found.changes, found.unrecorded) == ([], [])
+    result = differences(run(), [run()])
+    assert (result.changes, result.unrecorded) == ([], [])
 
 
 @pytest.mark.parametrize("fact", FACTS)
@@ -95,8 +95,8 @@ def test_every_fact_of_nodes_is_told_with_both_values(fact):
     other = OTHERS.get(fact, "two")
     (difference,) = differences(of_every_node(run(), **{fact: other}), [run()]).changes
     assert difference.what in NODE_FACTS
-    for said, value in ((difference.run, other), (difference.other, FACTS[fact])):
-        assert all(str(part) in said for part in (value if isinstance(value, tuple) else [value]))
+    for text, value in ((difference.run, other), (difference.other, FACTS[fact])):
+        assert all(str(part) in text for part in (value if isinstance(value, tuple) else [value]))
 
 
 #: The facts about interfaces that are compared, by the fact's name in a report.
@@ -127,7 +127,7 @@ def test_no_fact_of_a_node_is_forgotten():
 def test_what_only_one_arm_has_otherwise_names_the_arm():
     one, other = run().planned_run.arms[1].nodes
     newer_kernel = (one.model_copy(update={"kernel": "two"}), other)
-    assert differences(with_arm(run(), 1, nodes=newer_kernel), [run()]).changes == told(
+    assert differences(with_arm(run(), 1, nodes=newer_kernel), [run()]).changes == changes_of(
         ("kernel of baseline", "one, two", "one")
     )
 
@@ -157,8 +157,8 @@ def test_no_fact_of_an_arm_is_forgotten():
 
 def test_another_bandwidth_weighting_is_told():
     weighted = InstanceNetwork(bandwidth_weighting="vpc-1")
-    found = differences(with_arm(run(), 0, network=weighted), [run()]).changes
-    assert found == told(("bandwidth weighting of treatment", "vpc-1", "default"))
+    changes = differences(with_arm(run(), 0, network=weighted), [run()]).changes
+    assert changes == changes_of(("bandwidth weighting of treatment", "vpc-1", "default"))
 
 
 @pytest.mark.parametrize("field", PLAN_FIELDS)
@@ -166,8 +166,8 @@ def test_every_field_of_the_plan_is_told_with_both_values(field):
     ours, theirs = run(**{field: OTHERS[field]}), run()
     (difference,) = differences(ours, [theirs]).changes
     assert difference.what == field
-    for said, each in ((difference.run, ours), (difference.other, theirs)):
-        assert said == str(each.planned_run.plan.to_json()[field]).lower()
+    for text, each in ((difference.run, ours), (difference.other, theirs)):
+        assert text == str(each.planned_run.plan.to_json()[field]).lower()
 
 
 def test_no_field_of_a_plan_is_forgotten():
@@ -181,7 +181,7 @@ def test_seeds_are_no_difference():
 
 def test_parameters_of_a_test_are_told_one_by_one():
     longer = TCP.model_copy(update={"seconds": 20, "streams": 4})
-    assert differences(run(tests=(longer, RTT)), [run()]).changes == told(
+    assert differences(run(tests=(longer, RTT)), [run()]).changes == changes_of(
         ("streams of the test tcp-1", "4", "1"),
         ("seconds of the test tcp-1", "20", "10"),
     )
@@ -189,32 +189,34 @@ def test_parameters_of_a_test_are_told_one_by_one():
 
 def test_tests_and_arms_that_only_one_run_has_are_told():
     without_treatment = with_arms(run(tests=(TCP,)), lambda arms: arms[1:])
-    assert differences(without_treatment, [run()]).changes == told(
+    assert differences(without_treatment, [run()]).changes == changes_of(
         ("arms", "baseline", "baseline, treatment"),
         ("tests", "tcp-1", "rtt, tcp-1"),
     )
 
 
 def test_versions_of_tools_are_those_of_measured_trials():
-    def with_version(version, made):
+    def with_version(version, trials_of):
         def told_by(trial: Trial):
             return version if trial.is_measured else "another"
 
         trials = {
             key: trial.model_copy(update={"tool_version": told_by(trial)})
-            for key, trial in made.trials.items()
+            for key, trial in trials_of.trials.items()
         }
-        return replace(made, trials=trials)
+        return replace(trials_of, trials=trials)
 
     lost = {**VALUES, ("rtt", "baseline"): [None] * 6}
     ours, theirs = (of_every_node(evidence(values), **FACTS) for values in (VALUES, lost))
-    found = differences(with_version("2.0", ours), [with_version("1.0", theirs)]).changes
-    assert found == told(*((f"version of {tool}", "2.0", "1.0") for tool in ("iperf3", "ping")))
+    changes = differences(with_version("2.0", ours), [with_version("1.0", theirs)]).changes
+    assert changes == changes_of(
+        *((f"version of {tool}", "2.0", "1.0") for tool in ("iperf3", "ping"))
+    )
 
 
 def test_other_nodes_are_told_by_their_instances_and_many_by_their_number():
     many = tuple(Node(name=f"n{i}", instance_id=f"i-{i}", **FACTS) for i in range(1000))
-    assert differences(with_arm(run(), 0, nodes=many), [run()]).changes == told(
+    assert differences(with_arm(run(), 0, nodes=many), [run()]).changes == changes_of(
         ("nodes of treatment", "i-0, i-1, i-10, i-100 and 996 more", "node-a, node-b")
     )
 
@@ -228,12 +230,12 @@ def test_a_difference_beyond_what_is_shown_is_still_one():
 
 
 def test_what_only_one_run_recorded_is_neither_the_same_nor_another():
-    found = differences(run(), [evidence(VALUES)])
-    assert found.changes == told(("scale of the lab's network", "0.05", "1")), (
+    result = differences(run(), [evidence(VALUES)])
+    assert result.changes == changes_of(("scale of the lab's network", "0.05", "1")), (
         "a network that is not scaled has no label"
     )
-    assert "CNI" in found.unrecorded
-    assert "kernel" in found.unrecorded
+    assert "CNI" in result.unrecorded
+    assert "kernel" in result.unrecorded
 
 
 def with_kernels(*kernels):
@@ -241,7 +243,7 @@ def with_kernels(*kernels):
 
 
 def test_what_all_other_runs_have_in_common_is_told_once():
-    assert differences(run(), with_kernels("two", "two", "two")).changes == told(
+    assert differences(run(), with_kernels("two", "two", "two")).changes == changes_of(
         ("kernel", "one", "two")
     )
 
@@ -250,27 +252,27 @@ def test_what_all_other_runs_have_in_common_is_told_once():
 def test_what_varies_among_the_other_runs_is_told_as_varying(ours):
     after = of_every_node(run(), kernel=ours)
     (difference,) = differences(after, with_kernels("one", "two", "one")).changes
-    assert difference == told(("kernel", ours, "varying: one, two"))[0]
+    assert difference == changes_of(("kernel", ours, "varying: one, two"))[0]
     assert difference.varies
 
 
 def test_what_the_other_runs_have_in_common_comes_before_what_varies_among_them():
     others = with_kernels("one", "two")
-    found = differences(run(blocks=12), others).changes
-    assert [(each.what, each.varies) for each in found] == [("blocks", False), ("kernel", True)]
+    changes = differences(run(blocks=12), others).changes
+    assert [(each.what, each.varies) for each in changes] == [("blocks", False), ("kernel", True)]
 
 
 def test_a_test_whose_parameters_vary_among_the_other_runs_is_told():
     longer = TCP.model_copy(update={"seconds": 20})
-    assert differences(run(), [run(), run(tests=(longer, RTT))]).changes == told(
+    assert differences(run(), [run(), run(tests=(longer, RTT))]).changes == changes_of(
         ("seconds of the test tcp-1", "10", "varying: 10, 20")
     )
 
 
 def test_what_one_of_several_runs_did_not_record_is_not_compared():
-    found = differences(run(), [run(), evidence(VALUES)])
-    assert "kernel" in found.unrecorded
-    assert "kernel" not in {each.what for each in found.changes}
+    result = differences(run(), [run(), evidence(VALUES)])
+    assert "kernel" in result.unrecorded
+    assert "kernel" not in {each.what for each in result.changes}
 
 
 TEXTS = st.text(min_size=1)
@@ -280,5 +282,5 @@ TEXTS = st.text(min_size=1)
 def test_differences_are_the_same_from_either_side(fact, one, other):
     ours, theirs = (of_every_node(run(), **{fact: value}) for value in (one, other))
     there, back = differences(ours, [theirs]).changes, differences(theirs, [ours]).changes
-    assert told(*((d.what, d.other, d.run) for d in there)) == back
+    assert changes_of(*((d.what, d.other, d.run) for d in there)) == back
     assert len(there) == (one != other)

@@ -26,13 +26,13 @@ TWICE = [2.0, 2.08, 1.96, 2.02]
 EQUAL = [1.0, 1.002, 0.999, 1.001, 1.0, 0.998]
 
 
-def question(found, better="higher", error=ERROR):
-    return DrawsQuestion([Draw(ratio, error) for ratio in found], better)
+def question(ratios, better="higher", error=ERROR):
+    return DrawsQuestion([Draw(ratio, error) for ratio in ratios], better)
 
 
-def answer(found, better="higher", *, least=4, most=None, threshold=0.05, error=ERROR, beside=()):
-    questions = [question(found, better, error), *(question(each) for each in beside)]
-    most = max(least, len(found)) if most is None else most
+def answer(ratios, better="higher", *, least=4, most=None, threshold=0.05, error=ERROR, beside=()):
+    questions = [question(ratios, better, error), *(question(each) for each in beside)]
+    most = max(least, len(ratios)) if most is None else most
     return answer_draws(questions, threshold=threshold, least=least, most=most)[0]
 
 
@@ -40,19 +40,19 @@ def answer(found, better="higher", *, least=4, most=None, threshold=0.05, error=
 
 
 def test_the_mean_has_students_interval_over_draws():
-    found = answer([1.0, 1.1, 1.21, 1.331])
-    assert found.ratio == pytest.approx(1.1**1.5)
+    finding = answer([1.0, 1.1, 1.21, 1.331])
+    assert finding.ratio == pytest.approx(1.1**1.5)
     # The logarithms are 0, 1, 2 and 3 times log(1.1); t with 3 degrees of freedom is 3.182.
     half = 3.1824 * math.sqrt(5 / 3) * math.log(1.1) / 2
-    assert found.ci95 == pytest.approx(
-        (found.ratio * math.exp(-half), found.ratio * math.exp(half)), rel=1e-4
+    assert finding.ci95 == pytest.approx(
+        (finding.ratio * math.exp(-half), finding.ratio * math.exp(half)), rel=1e-4
     )
 
 
 def test_the_prediction_adds_the_luck_of_one_more_placement_to_that_of_the_mean():
-    found = answer(TWICE)
-    wider = math.log(found.prediction95[1] / found.prediction95[0])
-    assert wider / math.log(found.ci95[1] / found.ci95[0]) == pytest.approx(math.sqrt(4 + 1))
+    finding = answer(TWICE)
+    wider = math.log(finding.prediction95[1] / finding.prediction95[0])
+    assert wider / math.log(finding.ci95[1] / finding.ci95[0]) == pytest.approx(math.sqrt(4 + 1))
 
 
 def test_the_variability_leaves_out_what_the_runs_own_errors_explain():
@@ -69,9 +69,9 @@ def test_the_variability_has_an_upper_bound_also_where_its_estimate_is_zero(draw
     ratios = [1.0, 1.02] * (draws // 2)
     logs = [math.log(ratio) for ratio in ratios]
     squares = sum((each - sum(logs) / draws) ** 2 for each in logs)
-    found = answer(ratios, error=0.012)
-    assert found.variability == 0
-    assert found.variability_at_most == pytest.approx(math.sqrt(squares / quantile), rel=1e-4)
+    finding = answer(ratios, error=0.012)
+    assert finding.variability == 0
+    assert finding.variability_at_most == pytest.approx(math.sqrt(squares / quantile), rel=1e-4)
 
 
 def test_a_trend_over_the_draws_is_found_with_its_size():
@@ -86,10 +86,10 @@ def test_a_trend_that_the_runs_own_errors_explain_is_none():
 
 
 def test_draws_that_agree_by_chance_keep_the_error_of_their_runs():
-    found = answer([2.0, 2.0, 2.0, 2.0], error=0.02)
-    assert found.ci95 == pytest.approx((2 * math.exp(-0.01), 2 * math.exp(0.01)))
-    low, high = found.prediction95
-    assert low < found.ci95[0] < found.ci95[1] < high
+    finding = answer([2.0, 2.0, 2.0, 2.0], error=0.02)
+    assert finding.ci95 == pytest.approx((2 * math.exp(-0.01), 2 * math.exp(0.01)))
+    low, high = finding.prediction95
+    assert low < finding.ci95[0] < finding.ci95[1] < high
 
 
 # -- the words
@@ -111,11 +111,11 @@ def test_the_whole_interval_decides_the_word(draws, better, word):
 
 @pytest.mark.parametrize("number", range(LEAST_DRAWS))
 def test_fewer_than_four_draws_say_nothing_of_the_placement_group(number):
-    found = answer(TWICE[:number])
-    assert found.verdict == "inconclusive"
-    assert found.more_draws == LEAST_DRAWS - number
-    assert f"needs {LEAST_DRAWS}" in found.reason
-    assert (found.ci95 is None) == (number < 2)
+    finding = answer(TWICE[:number])
+    assert finding.verdict == "inconclusive"
+    assert finding.more_draws == LEAST_DRAWS - number
+    assert f"needs {LEAST_DRAWS}" in finding.reason
+    assert (finding.ci95 is None) == (number < 2)
 
 
 def test_four_draws_far_from_the_threshold_settle_an_answer():
@@ -124,10 +124,10 @@ def test_four_draws_far_from_the_threshold_settle_an_answer():
 
 def test_few_draws_near_the_threshold_settle_nothing_however_alike_they_are():
     alike = [1.15, 1.151, 1.149, 1.15]
-    found = answer(alike, most=12)
-    assert found.verdict == "inconclusive"
-    assert len(alike) + found.more_draws == draws_near(1)
-    assert found.prospect > 0.9
+    finding = answer(alike, most=12)
+    assert finding.verdict == "inconclusive"
+    assert len(alike) + finding.more_draws == draws_near(1)
+    assert finding.prospect > 0.9
     assert answer([*alike, 1.15]).verdict == "better"
 
 
@@ -183,17 +183,17 @@ def test_an_answer_with_little_luck_needs_the_least_draws():
     ("luck", "needed"), [(0.02, [4, 4, 5, 5]), (0.05, [4, 4, 14, 16]), (0.1, [4, 5, 47, 55])]
 )
 def test_the_draws_needed_are_those_of_the_documentation(luck, needed):
-    found = [draws_needed(effect, luck, threshold=0.05) for effect in (2.0, 1.3, 1.1, 1.0)]
-    assert found == needed
+    numbers = [draws_needed(effect, luck, threshold=0.05) for effect in (2.0, 1.3, 1.1, 1.0)]
+    assert numbers == needed
 
 
 def test_more_luck_smaller_effects_and_more_answers_need_more_draws():
-    def needed(*told, **more):
-        return draws_needed(*told, threshold=0.05, **more) or MOST_DRAWS + 1
+    def needed(*arguments, **more):
+        return draws_needed(*arguments, threshold=0.05, **more) or MOST_DRAWS + 1
 
     for effect in (1.3, 1.1, 1.0):
-        found = [needed(effect, luck) for luck in (0.0, 0.02, 0.05, 0.1)]
-        assert found == sorted(found)
+        numbers = [needed(effect, luck) for luck in (0.0, 0.02, 0.05, 0.1)]
+        assert numbers == sorted(numbers)
     assert needed(2.0, 0.1) <= needed(1.3, 0.1) <= needed(1.1, 0.1)
     assert needed(1.1, 0.05) < needed(1.1, 0.05, answers=3)
     assert needed(1.1, 0.05) < needed(1.1, 0.05, power=0.95)
@@ -230,10 +230,6 @@ def test_exact_draws_that_differ_by_their_runs_errors_are_no_change():
 
 ratios = st.lists(st.floats(0.2, 5), min_size=2, max_size=9)
 errors = st.one_of(st.none(), st.floats(0, 0.1))
-
-
-def words_of(found):
-    return found.verdict, found.more_draws, found.reason
 
 
 @given(ratios, errors, st.randoms(use_true_random=False))
@@ -286,20 +282,20 @@ def test_a_factor_on_all_ratios_moves_every_interval_by_it(draws, error, factor)
     moved = answer([ratio * factor for ratio in draws], error=error)
     assert moved.ratio == pytest.approx(one.ratio * factor)
     for name in ("ci95", "prediction95"):
-        wanted = tuple(end * factor for end in getattr(one, name))
-        assert getattr(moved, name) == pytest.approx(wanted, rel=1e-6)
+        expected = tuple(end * factor for end in getattr(one, name))
+        assert getattr(moved, name) == pytest.approx(expected, rel=1e-6)
 
 
 @given(ratios, errors, st.integers(1, 12), st.integers(0, 12))
 def test_any_draws_get_a_word_and_figures_that_agree(draws, error, least, further):
-    found = answer(draws, error=error, least=least, most=least + further)
-    low, high = found.ci95
-    assert low <= found.ratio * (1 + 1e-9)
-    assert found.ratio <= high * (1 + 1e-9)
-    assert found.prediction95[0] <= low * (1 + 1e-9)
-    assert high <= found.prediction95[1] * (1 + 1e-9)
-    assert found.variability >= 0
-    assert (found.verdict == "inconclusive") == (found.reason is not None)
-    if found.prospect is not None:
-        assert 0 <= found.prospect <= 1
-    assert_agree(found.verdict, found.ci_simultaneous, 0.05)
+    finding = answer(draws, error=error, least=least, most=least + further)
+    low, high = finding.ci95
+    assert low <= finding.ratio * (1 + 1e-9)
+    assert finding.ratio <= high * (1 + 1e-9)
+    assert finding.prediction95[0] <= low * (1 + 1e-9)
+    assert high <= finding.prediction95[1] * (1 + 1e-9)
+    assert finding.variability >= 0
+    assert (finding.verdict == "inconclusive") == (finding.reason is not None)
+    if finding.prospect is not None:
+        assert 0 <= finding.prospect <= 1
+    assert_agree(finding.verdict, finding.ci_simultaneous, 0.05)

@@ -21,8 +21,8 @@ def series(number, arm=0.0, baseline=0.0, *, shared=0.0, noise=NOISE, seed=1, bl
     return Series(blocks, ours - theirs, np.exp(ours), np.exp(theirs))
 
 
-def found(made, **more):
-    return drift_of_one_arm(made, arm="treatment", baseline="baseline", **more)
+def drift_in(values, **more):
+    return drift_of_one_arm(values, arm="treatment", baseline="baseline", **more)
 
 
 def step(number, start, size):
@@ -42,67 +42,67 @@ class TestWhatIsFound:
     @pytest.mark.parametrize("size", [-0.3, -0.12, 0.15])
     def test_a_step_is_named_with_its_arm_its_block_and_its_size(self, number, size):
         start = number // 2 + 1
-        drift = found(series(number, arm=step(number, start, size), noise=0.003))
+        drift = drift_in(series(number, arm=step(number, start, size), noise=0.003))
         assert (drift.kind, drift.arm, drift.from_block) == ("step", "treatment", start)
         assert drift.ratio == pytest.approx(1 + size, rel=0.01)
 
     def test_it_is_said_in_words(self):
-        drift = found(series(6, arm=step(6, 4, -0.12), noise=1e-5))
+        drift = drift_in(series(6, arm=step(6, 4, -0.12), noise=1e-5))
         assert drift.text == "treatment fell by 12 % from block 4 on, while baseline did not"
-        drift = found(series(8, baseline=dip(8, 3, 0.25), noise=1e-5))
+        drift = drift_in(series(8, baseline=dip(8, 3, 0.25), noise=1e-5))
         assert drift.text == "baseline rose by 25 % in block 3 alone, while treatment did not"
-        drift = found(series(8, arm=trend(8, -0.2), noise=1e-5))
+        drift = drift_in(series(8, arm=trend(8, -0.2), noise=1e-5))
         assert (
             drift.text == "treatment fell by 20 % from block 1 to block 8, while baseline did not"
         )
 
     @pytest.mark.parametrize("block", [1, 3, 6])
     def test_a_dip_of_one_block_is_found_wherever_it_is(self, block):
-        drift = found(series(6, baseline=dip(6, block, -0.26)))
+        drift = drift_in(series(6, baseline=dip(6, block, -0.26)))
         assert (drift.kind, drift.arm) == ("dip", "baseline")
         assert drift.from_block == drift.to_block == block
 
     def test_a_trend_is_found_and_its_size_is_that_over_all_blocks(self):
-        drift = found(series(12, baseline=trend(12, 0.2)))
+        drift = drift_in(series(12, baseline=trend(12, 0.2)))
         assert (drift.kind, drift.arm) == ("trend", "baseline")
         assert (drift.from_block, drift.to_block) == (1, 12)
         assert drift.ratio == pytest.approx(1.2, rel=0.02)
 
     def test_blocks_have_the_numbers_that_they_have_in_the_run(self):
         blocks = [2, 3, 5, 8, 9, 11]
-        drift = found(series(6, arm=step(6, 4, 0.2), blocks=blocks, noise=1e-4))
+        drift = drift_in(series(6, arm=step(6, 4, 0.2), blocks=blocks, noise=1e-4))
         assert (drift.from_block, drift.to_block) == (8, 11)
 
     def test_values_without_any_scatter_show_their_drift(self):
         for shape in (step(6, 4, 0.1), dip(6, 6, -0.1), trend(6, 0.1)):
-            assert found(series(6, arm=shape, noise=0.0)) is not None
+            assert drift_in(series(6, arm=shape, noise=0.0)) is not None
 
 
 class TestWhatIsNot:
     def test_a_drift_that_both_arms_share_is_none_of_one_arm(self):
         for shared in (step(12, 5, -0.3), dip(12, 5, -0.3), trend(12, 0.5)):
-            assert found(series(12, shared=shared)) is None
+            assert drift_in(series(12, shared=shared)) is None
 
     def test_an_arm_that_drifts_more_than_the_other_is_said_to_drift_against_it(self):
-        made = series(12, arm=step(12, 7, -0.3), shared=step(12, 7, -0.1), noise=1e-4)
-        assert found(made).text == "treatment fell by 30 % against baseline from block 7 on"
+        values = series(12, arm=step(12, 7, -0.3), shared=step(12, 7, -0.1), noise=1e-4)
+        assert drift_in(values).text == "treatment fell by 30 % against baseline from block 7 on"
 
     def test_changes_below_a_percent_or_the_resolution_do_not_matter(self):
-        assert found(series(12, arm=step(12, 7, 0.008), noise=1e-5)) is None
-        made = series(12, arm=step(12, 7, 0.05), noise=1e-5)
-        assert found(made) is not None
-        assert found(made, resolution=0.06) is None
+        assert drift_in(series(12, arm=step(12, 7, 0.008), noise=1e-5)) is None
+        values = series(12, arm=step(12, 7, 0.05), noise=1e-5)
+        assert drift_in(values) is not None
+        assert drift_in(values, resolution=0.06) is None
 
     def test_equal_values_have_no_drift(self):
-        assert found(series(6, noise=0.0)) is None
+        assert drift_in(series(6, noise=0.0)) is None
 
     def test_few_blocks_tell_nothing(self):
-        assert found(series(5, arm=step(5, 3, 0.5), noise=1e-5)) is None
+        assert drift_in(series(5, arm=step(5, 3, 0.5), noise=1e-5)) is None
 
     def test_arrays_of_different_length_are_a_mistake(self):
-        made = series(6)
+        values = series(6)
         with pytest.raises(ValueError, match="differ in number"):
-            found(made._replace(arm=made.arm[1:]))
+            drift_in(values._replace(arm=values.arm[1:]))
 
 
 @pytest.mark.parametrize("number", [6, 12, 24])
@@ -127,7 +127,7 @@ def test_at_most_one_run_in_twenty_of_arms_without_a_drift_is_marked(tests, metr
     """It was 27 % of runs of eight tests."""
     runs, family = 150, tests * metrics
     marked = sum(
-        any(found(series(6, seed=[run, n]), family=family) for n in range(family))
+        any(drift_in(series(6, seed=[run, n]), family=family) for n in range(family))
         for run in range(runs)
     )
     assert marked <= 0.05 * runs + 3 * math.sqrt(0.05 * runs)

@@ -18,11 +18,11 @@ def unsettled(prospect, **more):
 
 @pytest.mark.parametrize("word", ["better", "worse", "no meaningful difference"])
 def test_it_stops_when_every_verdict_is_settled(word):
-    found = stop([SETTLED, verdict(verdict=word)], blocks=6, most=12)
-    assert (found.why, found.after_blocks, found.most_blocks) == ("settled", 6, 12)
-    assert (found.settled, found.verdicts) == (2, 2)
+    stopped = stop([SETTLED, verdict(verdict=word)], blocks=6, most=12)
+    assert (stopped.why, stopped.after_blocks, stopped.most_blocks) == ("settled", 6, 12)
+    assert (stopped.settled, stopped.verdicts) == (2, 2)
     assert (
-        found.text
+        stopped.text
         == "Stopped after 6 of at most 12 blocks: every verdict between the arms is settled."
     )
 
@@ -33,18 +33,18 @@ def test_it_measures_on_while_one_verdict_may_still_be_settled():
 
 
 def test_it_stops_when_no_number_of_blocks_would_settle_what_is_open():
-    found = stop([SETTLED, SETTLED, unsettled(LEAST_PROSPECT)], blocks=9, most=24)
-    assert (found.why, found.settled, found.verdicts) == ("no prospect", 2, 3)
+    stopped = stop([SETTLED, SETTLED, unsettled(LEAST_PROSPECT)], blocks=9, most=24)
+    assert (stopped.why, stopped.settled, stopped.verdicts) == ("no prospect", 2, 3)
     assert (
         "Stopped after 9 of at most 24 blocks: 1 of 3 verdicts between the arms is not settled"
-        in found.text
+        in stopped.text
     )
 
 
 def test_it_stops_after_the_most_blocks_whatever_is_open():
-    found = stop([unsettled(0.9), unsettled(0.5)], blocks=12, most=12)
-    assert found.why == "most"
-    assert "2 of 2 verdicts between the arms are not settled" in found.text
+    stopped = stop([unsettled(0.9), unsettled(0.5)], blocks=12, most=12)
+    assert stopped.why == "most"
+    assert "2 of 2 verdicts between the arms are not settled" in stopped.text
 
 
 def test_it_measures_on_when_it_has_too_few_blocks_for_any_verdict():

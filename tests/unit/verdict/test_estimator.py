@@ -28,8 +28,8 @@ def estimate(arm, baseline, better="higher", threshold=0.05, resolution=None, **
     question = Question(arm, baseline, better)
     if resolution is not None:
         question = question._replace(resolution=lambda _: resolution)
-    (found,) = answer([question], threshold=threshold, **more)
-    return found
+    (finding,) = answer([question], threshold=threshold, **more)
+    return finding
 
 
 def many_pairs(matrix, arm="x"):
@@ -53,32 +53,32 @@ FAST = [9.5, 9.49, 9.51, 9.5, 9.48, 9.52]
 
 
 def test_twice_the_throughput_is_better():
-    found = verdict(FAST, STEADY)
-    assert found.verdict == "better"
-    assert found.ratio == pytest.approx(9.5 / 4.945, rel=1e-3)
-    low, high = found.ci95
-    assert low < found.ratio < high
+    finding = verdict(FAST, STEADY)
+    assert finding.verdict == "better"
+    assert finding.ratio == pytest.approx(9.5 / 4.945, rel=1e-3)
+    low, high = finding.ci95
+    assert low < finding.ratio < high
     assert high - low < 0.03
-    assert (found.arm_median, found.baseline_median) == (9.5, 4.945)
+    assert (finding.arm_median, finding.baseline_median) == (9.5, 4.945)
 
 
 def test_less_latency_is_better():
-    found = verdict([155e-6] * 6, [457e-6] * 6, better="lower")
-    assert (found.verdict, found.ratio) == ("better", pytest.approx(155 / 457))
+    finding = verdict([155e-6] * 6, [457e-6] * 6, better="lower")
+    assert (finding.verdict, finding.ratio) == ("better", pytest.approx(155 / 457))
     assert verdict([457e-6] * 6, [155e-6] * 6, better="lower").verdict == "worse"
 
 
 def test_the_same_values_make_no_meaningful_difference():
-    found = verdict(STEADY, STEADY)
-    assert found.verdict == "no meaningful difference"
-    assert found.ci95 == (1.0, 1.0), "what moves both arms in a block cancels"
+    finding = verdict(STEADY, STEADY)
+    assert finding.verdict == "no meaningful difference"
+    assert finding.ci95 == (1.0, 1.0), "what moves both arms in a block cancels"
 
 
 def test_scattered_values_are_inconclusive_and_say_what_would_settle_them():
-    found = verdict([4.9, 5.9, 5.3, 5.8, 4.8, 5.9], [5, 5, 5.1, 5, 5.1, 5])
-    assert found.verdict == "inconclusive"
-    assert found.reason
-    assert found.more_blocks > 6
+    finding = verdict([4.9, 5.9, 5.3, 5.8, 4.8, 5.9], [5, 5, 5.1, 5, 5.1, 5])
+    assert finding.verdict == "inconclusive"
+    assert finding.reason
+    assert finding.more_blocks > 6
 
 
 def test_a_difference_below_the_threshold_does_not_matter():
@@ -88,17 +88,17 @@ def test_a_difference_below_the_threshold_does_not_matter():
 
 
 def test_a_difference_that_may_be_too_small_to_matter_is_told_as_a_difference():
-    found = verdict([5.20, 5.30, 5.15, 5.28, 5.22, 5.25], STEADY)
-    assert found.verdict == "inconclusive"
-    assert "there is a difference" in found.reason
+    finding = verdict([5.20, 5.30, 5.15, 5.28, 5.22, 5.25], STEADY)
+    assert finding.verdict == "inconclusive"
+    assert "there is a difference" in finding.reason
 
 
 def test_the_interval_is_students_over_blocks():
     differences = np.log(FAST) - np.log(STEADY)
     half = 2.5706 * differences.std(ddof=1) / math.sqrt(6)
-    found = verdict(FAST, STEADY)
+    finding = verdict(FAST, STEADY)
     # These differences alternate, so autocorrelation does not widen the interval.
-    assert found.ci95 == pytest.approx(
+    assert finding.ci95 == pytest.approx(
         (math.exp(differences.mean() - half), math.exp(differences.mean() + half)), rel=1e-4
     )
 
@@ -107,46 +107,55 @@ def test_the_interval_is_students_over_blocks():
 
 
 def test_nothing_in_common_is_inconclusive_and_has_no_ratio():
-    found = estimate(
+    finding = estimate(
         [Value(1, "a", "b", 1.0)], [Value(2, "c", "d", 1.0)], better="higher", threshold=0.05
     )
-    assert (found.verdict, found.ratio, found.ci95, found.blocks) == ("inconclusive", None, None, 0)
+    assert (finding.verdict, finding.ratio, finding.ci95, finding.blocks) == (
+        "inconclusive",
+        None,
+        None,
+        0,
+    )
 
 
 def test_no_values_at_all_are_inconclusive():
-    found = estimate([], [])
-    assert (found.verdict, found.arm_median) == ("inconclusive", None)
+    finding = estimate([], [])
+    assert (finding.verdict, finding.arm_median) == ("inconclusive", None)
 
 
 def test_one_block_has_a_ratio_but_no_interval():
-    found = verdict([2.0], [1.0])
-    assert (found.ratio, found.ci95, found.verdict) == (pytest.approx(2.0), None, "inconclusive")
-    assert found.more_blocks == LEAST_BLOCKS - 1
+    finding = verdict([2.0], [1.0])
+    assert (finding.ratio, finding.ci95, finding.verdict) == (
+        pytest.approx(2.0),
+        None,
+        "inconclusive",
+    )
+    assert finding.more_blocks == LEAST_BLOCKS - 1
 
 
 def test_five_blocks_cannot_support_a_verdict_however_clear():
-    found = verdict(FAST[:5], STEADY[:5])
-    assert found.verdict == "inconclusive"
-    assert "6" in found.reason
-    assert found.more_blocks == 1
+    finding = verdict(FAST[:5], STEADY[:5])
+    assert finding.verdict == "inconclusive"
+    assert "6" in finding.reason
+    assert finding.more_blocks == 1
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
 def test_a_value_without_a_logarithm_is_left_out_and_counted(bad):
-    found = verdict([*FAST, bad], [*STEADY, 4.9])
-    assert (found.verdict, found.left_out, found.blocks) == ("better", 1, 6)
-    assert found.ci95 == verdict(FAST, STEADY).ci95
+    finding = verdict([*FAST, bad], [*STEADY, 4.9])
+    assert (finding.verdict, finding.left_out, finding.blocks) == ("better", 1, 6)
+    assert finding.ci95 == verdict(FAST, STEADY).ci95
 
 
 # -- the resolution of the values
 
 
 def test_values_without_scatter_get_an_interval_as_wide_as_their_resolution():
-    found = verdict([1.10] * 6, [1.00] * 6, resolution=0.01)
-    assert found.ci95 == pytest.approx(
+    finding = verdict([1.10] * 6, [1.00] * 6, resolution=0.01)
+    assert finding.ci95 == pytest.approx(
         (1.10 / math.exp(r := 0.005 / 1.1 + 0.005), 1.1 * math.exp(r))
     )
-    assert found.verdict == "better"
+    assert finding.verdict == "better"
 
 
 def test_rounding_does_not_decide_at_the_threshold():
@@ -159,47 +168,47 @@ def test_rounding_does_not_decide_at_the_threshold():
 
 def test_a_common_disturbance_of_a_block_cancels():
     moment = np.array([1.0, 0.6, 1.0, 0.5, 1.0, 0.9])
-    found = verdict(list(np.array(FAST) * moment), list(np.array(STEADY) * moment))
-    assert found.ci95 == pytest.approx(verdict(FAST, STEADY).ci95, rel=0.02)
+    finding = verdict(list(np.array(FAST) * moment), list(np.array(STEADY) * moment))
+    assert finding.ci95 == pytest.approx(verdict(FAST, STEADY).ci95, rel=0.02)
 
 
 def test_two_pairs_have_no_interval_for_the_placement():
-    found = estimate(many_pairs([FAST] * 2), many_pairs([STEADY] * 2, "y"))
-    assert (found.scope, found.stack, found.arm_pairs) == ("these nodes", None, 2)
+    finding = estimate(many_pairs([FAST] * 2), many_pairs([STEADY] * 2, "y"))
+    assert (finding.scope, finding.stack, finding.arm_pairs) == ("these nodes", None, 2)
 
 
 def test_three_pairs_show_both_intervals():
     noise = np.random.default_rng(1).normal(1, 0.01, (6, 6))
-    found = estimate(many_pairs(2 * noise[:3]), many_pairs(noise[3:], "y"))
-    assert (found.scope, found.verdict) == ("this stack's placement", "better")
-    assert found.stack.ci95[0] < found.ci95[0] < found.ci95[1] < found.stack.ci95[1]
+    finding = estimate(many_pairs(2 * noise[:3]), many_pairs(noise[3:], "y"))
+    assert (finding.scope, finding.verdict) == ("this stack's placement", "better")
+    assert finding.stack.ci95[0] < finding.ci95[0] < finding.ci95[1] < finding.stack.ci95[1]
 
 
 def test_the_luck_of_pairs_widens_the_interval_of_the_placement_alone():
     luck = np.array([[1.0], [0.6], [1.1], [0.7], [1.2], [0.9]])
     noise = np.random.default_rng(1).normal(1, 0.01, (2, 6, 6))
-    found = estimate(many_pairs(2 * luck * noise[0]), many_pairs(luck[::-1] * noise[1], "y"))
-    of_nodes, of_stack = (math.log(high / low) for low, high in (found.ci95, found.stack.ci95))
+    finding = estimate(many_pairs(2 * luck * noise[0]), many_pairs(luck[::-1] * noise[1], "y"))
+    of_nodes, of_stack = (math.log(high / low) for low, high in (finding.ci95, finding.stack.ci95))
     assert of_stack > 5 * of_nodes
-    assert found.verdict == "better"
+    assert finding.verdict == "better"
 
 
 def test_a_verdict_on_these_nodes_says_so_when_other_pairs_may_differ():
     luck = np.array([[1.0], [0.6], [1.1], [0.7], [1.2], [0.9]])
     noise = np.random.default_rng(1).normal(1, 0.01, (2, 6, 6))
-    found = estimate(many_pairs(1.2 * luck * noise[0]), many_pairs(luck[::-1] * noise[1], "y"))
-    assert (found.verdict, found.scope) == ("better", "these nodes")
-    assert found.stack.verdict == "inconclusive"
-    assert found.more_pairs > 1
+    finding = estimate(many_pairs(1.2 * luck * noise[0]), many_pairs(luck[::-1] * noise[1], "y"))
+    assert (finding.verdict, finding.scope) == ("better", "these nodes")
+    assert finding.stack.verdict == "inconclusive"
+    assert finding.more_pairs > 1
 
 
 @pytest.mark.parametrize("pairs", [5, 6])
 def test_the_luck_of_pairs_that_both_arms_use_cancels(pairs):
     chance = np.random.default_rng(pairs)
     luck, noise = chance.normal(1, 0.1, (pairs, 1)), chance.normal(1, 0.01, (2, pairs, 6))
-    found = estimate(many_pairs(1.1 * luck * noise[0]), many_pairs(luck * noise[1]))
-    assert (found.verdict, found.scope) == ("better", "this stack's placement")
-    low, high = found.stack.ci95
+    finding = estimate(many_pairs(1.1 * luck * noise[0]), many_pairs(luck * noise[1]))
+    assert (finding.verdict, finding.scope) == ("better", "this stack's placement")
+    low, high = finding.stack.ci95
     assert math.log(high / low) / 2 < 0.02
 
 
@@ -214,9 +223,9 @@ def test_a_pair_that_is_faster_one_way_does_not_widen_the_interval_or_look_unste
     noise = np.random.default_rng(4).normal(1, 0.003, (2, 8))
     one_way = np.array([1.03, 1.0] * 4)
     arm, baseline = alternating(noise[0] * one_way), alternating(noise[1], "cd")
-    found = estimate(arm, baseline)
-    assert found.verdict == "no meaningful difference"
-    assert found.ratio == pytest.approx(math.sqrt(1.03), rel=0.003)
+    finding = estimate(arm, baseline)
+    assert finding.verdict == "no meaningful difference"
+    assert finding.ratio == pytest.approx(math.sqrt(1.03), rel=0.003)
     assert compare_steadiness(arm, baseline).arm < 0.006
 
 
@@ -239,20 +248,20 @@ def test_a_large_mesh_speaks_of_the_placement_by_its_nodes():
         for i, one in enumerate(names)
         for other in names[i + 1 :]
     ]
-    found = estimate(mesh, [v._replace(value=5.0) for v in mesh])
+    finding = estimate(mesh, [v._replace(value=5.0) for v in mesh])
     # Each pair depends on the speed of two nodes. The sample size is eight nodes, not 28 pairs.
     logs = np.log([speed[name] for name in names])
     half = student_t(0.95, 7) * 2 * logs.std(ddof=1) / math.sqrt(8)
-    low, high = found.stack.ci95
+    low, high = finding.stack.ci95
     assert math.log(high / low) == pytest.approx(2 * half, rel=0.1)
 
 
 def test_both_directions_of_a_pair_are_one_pair():
     there = one_pair(FAST)
     back = [v._replace(client=v.server, server=v.client, value=v.value * 1.02) for v in there]
-    found = estimate([*there, *back], one_pair(STEADY, "cd"))
-    assert found.arm_pairs == 1
-    assert found.ratio == pytest.approx(verdict(FAST, STEADY).ratio * math.sqrt(1.02), rel=1e-3)
+    finding = estimate([*there, *back], one_pair(STEADY, "cd"))
+    assert finding.arm_pairs == 1
+    assert finding.ratio == pytest.approx(verdict(FAST, STEADY).ratio * math.sqrt(1.02), rel=1e-3)
 
 
 def test_a_lost_trial_of_a_slow_pair_does_not_make_its_block_fast():
@@ -289,15 +298,15 @@ def test_more_verdicts_of_one_run_need_more_evidence():
 
 def test_clear_verdicts_leave_the_error_to_those_that_are_not():
     arm = spread_around(1.1, 0.035)
-    found = answer(questions(arm, [2.0] * 6, [0.5] * 6), threshold=0.05)
-    assert [finding.verdict for finding in found] == ["better", "better", "worse"]
+    findings = answer(questions(arm, [2.0] * 6, [0.5] * 6), threshold=0.05)
+    assert [finding.verdict for finding in findings] == ["better", "better", "worse"]
 
 
 def test_no_difference_needs_two_one_sided_tests_only():
     arm = spread_around(1.0, 0.049)
-    found = verdict(arm, [1.0] * 6)
-    assert found.verdict == "no meaningful difference"
-    assert found.ci95[1] > 1.05, "its two-sided interval is wider than the threshold"
+    finding = verdict(arm, [1.0] * 6)
+    assert finding.verdict == "no meaningful difference"
+    assert finding.ci95[1] > 1.05, "its two-sided interval is wider than the threshold"
 
 
 def test_several_looks_need_more_evidence():
@@ -316,24 +325,24 @@ def test_what_further_blocks_can_settle_has_good_prospects_and_what_they_cannot_
 
 def test_the_suggested_blocks_would_settle_it_if_the_rest_is_alike():
     values = [5.2, 5.6, 5.1, 5.7, 5.3, 5.4]
-    found = verdict(values, [5.0] * 6)
-    assert found.verdict == "inconclusive"
-    more = math.ceil(found.more_blocks / 6)
+    finding = verdict(values, [5.0] * 6)
+    assert finding.verdict == "inconclusive"
+    more = math.ceil(finding.more_blocks / 6)
     assert verdict(values * (1 + more), [5.0] * 6 * (1 + more)).verdict == "better"
 
 
 def test_a_difference_of_just_the_threshold_is_not_settled_by_any_number_of_blocks():
     arm = [1.05 * math.exp(e) for e in (0.02, -0.02, 0.02, -0.02, 0.02, -0.02)]
-    found = verdict(arm, [1.0] * 6)
-    assert (found.verdict, found.more_blocks) == ("inconclusive", None)
+    finding = verdict(arm, [1.0] * 6)
+    assert (finding.verdict, finding.more_blocks) == ("inconclusive", None)
 
 
 def test_alike_neighbours_widen_the_interval():
     drift = np.concatenate([np.linspace(1.0, 1.2, 15), np.linspace(1.2, 1.0, 15)])
     shuffled = np.random.default_rng(2).permutation(drift)
     width = [
-        math.log(found.ci95[1] / found.ci95[0])
-        for found in (verdict(list(drift), [1.0] * 30), verdict(list(shuffled), [1.0] * 30))
+        math.log(finding.ci95[1] / finding.ci95[0])
+        for finding in (verdict(list(drift), [1.0] * 30), verdict(list(shuffled), [1.0] * 30))
     ]
     assert width[0] > 1.5 * width[1]
 
@@ -351,7 +360,7 @@ def test_four_earlier_runs_give_a_verdict_by_their_spread():
     (slow,) = answer_runs([runs_question(0.9, 1.0, 1.005, 0.995, 1.001)], threshold=0.05)
     (same,) = answer_runs([runs_question(1.001, 1.0, 1.005, 0.995, 1.001)], threshold=0.05)
     (unknown,) = answer_runs([runs_question(0.9, 1.0, 1.1, 0.9, 1.05)], threshold=0.05)
-    words = [found.verdict for found in (slow, same, unknown)]
+    words = [each.verdict for each in (slow, same, unknown)]
     assert words == ["worse", "no meaningful difference", "inconclusive"]
     logs = np.log([1.0, 1.005, 0.995, 1.001])
     half = student_t(0.95, 3) * logs.std(ddof=1) * math.sqrt(1 + 1 / 4)
@@ -362,34 +371,34 @@ def test_earlier_runs_of_one_block_are_values_too():
     question = RunsQuestion(
         one_pair([0.8]), [one_pair([v]) for v in (1.0, 1.005, 0.995, 1.001)], "higher"
     )
-    (found,) = answer_runs([question], threshold=0.05)
-    assert (found.verdict, found.blocks) == ("worse", 1)
+    (finding,) = answer_runs([question], threshold=0.05)
+    assert (finding.verdict, finding.blocks) == ("worse", 1)
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3])
 def test_fewer_earlier_runs_decide_nothing_and_say_what_is_unknown(runs):
-    (found,) = answer_runs([runs_question(0.5, *[1.0] * runs)], threshold=0.05)
-    assert (found.verdict, found.ratio) == ("inconclusive", pytest.approx(0.5, rel=0.01))
-    assert (found.ci95, found.more_runs) == (None, 4 - runs)
+    (finding,) = answer_runs([runs_question(0.5, *[1.0] * runs)], threshold=0.05)
+    assert (finding.verdict, finding.ratio) == ("inconclusive", pytest.approx(0.5, rel=0.01))
+    assert (finding.ci95, finding.more_runs) == (None, 4 - runs)
 
 
 # -- percentiles
 
 
 def test_percentiles_are_of_pooled_raw_values_and_only_where_there_are_enough():
-    found = percentiles([np.arange(1, 201) / 200])
-    assert found.samples == 200
-    assert found.p50 == pytest.approx(0.5, abs=0.01)
-    assert found.p99 == pytest.approx(0.99, abs=0.01)
-    assert found.p99_9 is None, "no value of 200 lies beyond it"
+    result = percentiles([np.arange(1, 201) / 200])
+    assert result.samples == 200
+    assert result.p50 == pytest.approx(0.5, abs=0.01)
+    assert result.p99 == pytest.approx(0.99, abs=0.01)
+    assert result.p99_9 is None, "no value of 200 lies beyond it"
 
 
 def test_percentiles_have_intervals_where_every_block_has_enough_values():
     chance = np.random.default_rng(7)
-    found = percentiles([chance.lognormal(0, 1, 500) for _ in range(6)])
-    assert set(found.intervals) == {"p50", "p90", "p99"}
-    low, high = found.intervals["p99"]
-    assert low < found.p99 < high
+    result = percentiles([chance.lognormal(0, 1, 500) for _ in range(6)])
+    assert set(result.intervals) == {"p50", "p90", "p99"}
+    low, high = result.intervals["p99"]
+    assert low < result.p99 < high
     assert percentiles([chance.lognormal(0, 1, 500) for _ in range(5)]).intervals == {}
 
 
@@ -408,11 +417,11 @@ def test_no_interval_of_a_percentile_is_below_the_medians_own():
         np.concatenate([chance.normal(100, 2, 900), tail * chance.normal(110, 2, 100)])
         for tail in tails
     ]
-    found = percentiles(blocks)
-    lows, highs = zip(*found.intervals.values(), strict=True)
+    result = percentiles(blocks)
+    lows, highs = zip(*result.intervals.values(), strict=True)
     assert len(lows) > 2 and list(lows) == sorted(lows) and list(highs) == sorted(highs)
-    for name, (low, high) in found.intervals.items():
-        assert low <= getattr(found, name) <= high
+    for name, (low, high) in result.intervals.items():
+        assert low <= getattr(result, name) <= high
 
 
 # -- properties
@@ -447,24 +456,24 @@ def test_units_of_measurement_do_not_matter(values, factor, order):
 def test_any_values_get_a_word_and_consistent_figures(cells, data):
     values = [Value(block, f"c{pair}", f"s{pair}", value) for block, pair, value in cells]
     cut = data.draw(st.integers(0, len(values)))
-    found = estimate(values[:cut], values[cut:])
-    assert found.verdict in ("better", "worse", "no meaningful difference", "inconclusive")
-    for ends in (found.ci95, found.ci_simultaneous):
+    finding = estimate(values[:cut], values[cut:])
+    assert finding.verdict in ("better", "worse", "no meaningful difference", "inconclusive")
+    for ends in (finding.ci95, finding.ci_simultaneous):
         if ends is not None:
-            assert ends[0] <= found.ratio * (1 + 1e-9)
-            assert found.ratio <= ends[1] * (1 + 1e-9)
-    assert_agree(found.verdict, found.ci_simultaneous, 0.05)
-    if found.stack is not None:
-        assert_agree(found.stack.verdict, found.stack.ci_simultaneous, 0.05)
-    assert (found.reason is None) == (found.verdict != "inconclusive")
+            assert ends[0] <= finding.ratio * (1 + 1e-9)
+            assert finding.ratio <= ends[1] * (1 + 1e-9)
+    assert_agree(finding.verdict, finding.ci_simultaneous, 0.05)
+    if finding.stack is not None:
+        assert_agree(finding.stack.verdict, finding.stack.ci_simultaneous, 0.05)
+    assert (finding.reason is None) == (finding.verdict != "inconclusive")
     compare_steadiness(values[:cut], values[cut:])
     spread(values)
 
 
 def test_a_reason_names_the_interval_that_it_is_about():
-    found = Estimate(math.log(2), of_blocks=0.05, block_freedom=10)
-    low, high = found.interval(CONFIDENCE)
+    wide = Estimate(math.log(2), of_blocks=0.05, block_freedom=10)
+    low, high = wide.interval(CONFIDENCE)
     assert 1.05 < low < high, "of one comparison it is beyond the threshold"
     alone, together = (Outlook(0.05, confidence) for confidence in (CONFIDENCE, 0.9999))
-    assert "adjusted" in why_inconclusive(found, together)
-    assert "adjusted" not in why_inconclusive(replace(found, of_blocks=1.0), alone)
+    assert "adjusted" in why_inconclusive(wide, together)
+    assert "adjusted" not in why_inconclusive(replace(wide, of_blocks=1.0), alone)

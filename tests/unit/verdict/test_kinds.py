@@ -42,15 +42,15 @@ TRIALS = [
 
 
 def test_pairs_are_counted_once_for_both_directions_with_the_median_of_their_trials():
-    found = partition_pairs(partitioned(1, 1, 2), TRIALS, "throughput")
-    assert (found.within.pairs, found.within.median) == (1, 8.0)
-    assert (found.across.pairs, found.across.median) == (2, 5.0)
+    kinds = partition_pairs(partitioned(1, 1, 2), TRIALS, "throughput")
+    assert (kinds.within.pairs, kinds.within.median) == (1, 8.0)
+    assert (kinds.across.pairs, kinds.across.median) == (2, 5.0)
 
 
 def test_a_kind_without_pairs_has_no_median():
-    found = partition_pairs(partitioned(1, 2, 3), TRIALS, "throughput")
-    assert (found.within.pairs, found.within.median) == (0, None)
-    assert found.across.pairs == 3
+    kinds = partition_pairs(partitioned(1, 2, 3), TRIALS, "throughput")
+    assert (kinds.within.pairs, kinds.within.median) == (0, None)
+    assert kinds.across.pairs == 3
 
 
 @pytest.mark.parametrize("numbers", [(1, 1, None), (None, None, None)])
@@ -66,8 +66,8 @@ def test_an_arm_without_partitions_has_no_kinds():
 
 def test_a_partition_of_another_zone_is_another_one():
     zones = ["us-east-1a", "us-east-1b", "us-east-1a"]
-    found = partition_pairs(partitioned(1, 1, 1, zones=zones), TRIALS, "throughput")
-    assert (found.within.pairs, found.across.pairs) == (1, 2)
+    kinds = partition_pairs(partitioned(1, 1, 1, zones=zones), TRIALS, "throughput")
+    assert (kinds.within.pairs, kinds.across.pairs) == (1, 2)
 
 
 def test_a_node_knows_whether_it_shares_a_partition_with_another():
@@ -79,8 +79,8 @@ def test_a_node_knows_whether_it_shares_a_partition_with_another():
 
 def test_zones_of_pairs_are_told_if_they_differ():
     zones = ["us-east-1a", "us-east-1a", "us-east-1b"]
-    said = zones_in_words(partitioned(1, 1, 1, zones=zones), TRIALS)
-    assert said == "2 of 3 pairs across zones, us-east-1a and us-east-1b"
+    text = zones_in_words(partitioned(1, 1, 1, zones=zones), TRIALS)
+    assert text == "2 of 3 pairs across zones, us-east-1a and us-east-1b"
     assert zones_in_words(partitioned(1, 1, 1), TRIALS) == ""
     assert zones_in_words(partitioned(1, 1, 1, zones=[None] * 3), TRIALS) == ""
 
@@ -94,8 +94,8 @@ def test_a_verdict_of_a_partition_arm_says_how_many_of_its_pairs_share_a_partiti
     treatment = run.planned_run.arms[0].model_copy(update={"nodes": tuple(nodes)})
     arms = (treatment, *run.planned_run.arms[1:])
     run = replace(run, planned_run=run.planned_run.model_copy(update={"arms": arms}))
-    found = verdict_on(analyze_run(run), "tcp-1")
-    assert (found.partitions.within.pairs, found.partitions.across.pairs) == (0, 1)
-    assert found.partitions.across.median == found.arm_median
-    assert "treatment: 0 of its 1 pair within one partition, 1 across partitions" in found.claim
+    result = verdict_on(analyze_run(run), "tcp-1")
+    assert (result.partitions.within.pairs, result.partitions.across.pairs) == (0, 1)
+    assert result.partitions.across.median == result.arm_median
+    assert "treatment: 0 of its 1 pair within one partition, 1 across partitions" in result.claim
     assert verdict_on(analyze_run(evidence(VALUES)), "tcp-1").partitions is None

@@ -81,8 +81,8 @@ def intervals(rates, length=1.0):
 
 def marked(trials, *, plan=None, raw=None, counters=None):
     """The marks by trial, without trials that have none."""
-    made = {key: make(key) for key, make in trials.items()}
-    found = mark_trials(plan or planned_run(), made, raw or {}, counters)
+    measured = {key: make(key) for key, make in trials.items()}
+    found = mark_trials(plan or planned_run(), measured, raw or {}, counters)
     by_trial = itertools.groupby(found, key=lambda mark: mark.key)
     return {key: list(marks) for key, marks in by_trial}
 
@@ -94,14 +94,14 @@ def names(marks):
 class TestCpu:
     @pytest.mark.parametrize("end", ["client", "server"])
     def test_a_busy_thread_is_marked_at_its_end_and_on_its_node(self, end):
-        found = marked({key(): trial(details={f"{end}_cpu_percent": 96.0})})
-        assert names(found[key()]) == [f"{end}_cpu"]
+        marks = marked({key(): trial(details={f"{end}_cpu_percent": 96.0})})
+        assert names(marks[key()]) == [f"{end}_cpu"]
         node = "a" if end == "client" else "b"
-        assert f"the {end}, on {node}, computed 96 % of the time" in found[key()][0].text
+        assert f"the {end}, on {node}, computed 96 % of the time" in marks[key()][0].text
 
     def test_a_thread_that_waits_for_the_network_is_not_marked(self):
-        found = marked({key(): trial(details={"client_cpu_percent": 60, "server_cpu_percent": 80})})
-        assert found == {}
+        marks = marked({key(): trial(details={"client_cpu_percent": 60, "server_cpu_percent": 80})})
+        assert marks == {}
 
     def test_one_thread_for_all_streams_is_busy_at_one_cpu(self):
         busy = {"client_cpu_percent": 97.0}
@@ -153,8 +153,8 @@ class TestCpu:
         where = key(test=test)
         trials = {where: trial(details={"server_cpu_percent": percent}, version="iperf 3.16")}
         usable = min(TESTS[test].threads(None), cpus)
-        found = marked(trials, plan=planned_run(cpus=cpus))
-        assert bool(found) == (percent >= 0.9 * 100 * usable)
+        marks = marked(trials, plan=planned_run(cpus=cpus))
+        assert bool(marks) == (percent >= 0.9 * 100 * usable)
 
 
 def at(second, minute=0):
@@ -168,9 +168,9 @@ def epoch(second):
 class TestClocks:
     def test_a_container_shorter_than_its_tools_measurement_is_marked(self):
         short = trial(details={"seconds": 10.0}, started_at=at(0), finished_at=at(5))
-        found = marked({key(): short})
-        assert names(found[key()]) == ["clock"]
-        assert "ran 5 s, but its tool measured for 10 s" in found[key()][0].text
+        marks = marked({key(): short})
+        assert names(marks[key()]) == ["clock"]
+        assert "ran 5 s, but its tool measured for 10 s" in marks[key()][0].text
 
     def test_whole_seconds_of_the_kubelet_are_no_disagreement(self):
         fine = trial(
@@ -190,9 +190,9 @@ class TestClocks:
             started_at=at(0),
             finished_at=at(10),
         )
-        found = marked({key(): odd})
-        assert names(found[key()]) == ["clock"]
-        assert off in found[key()][0].text
+        marks = marked({key(): odd})
+        assert names(marks[key()]) == ["clock"]
+        assert off in marks[key()][0].text
 
     def test_a_trial_without_times_or_with_odd_ones_says_nothing_of_clocks(self):
         details = {"seconds": 10.0, "started_at_epoch_seconds": epoch(99)}
@@ -201,15 +201,15 @@ class TestClocks:
 
     def test_a_block_that_begins_before_the_last_one_is_over_shows_clocks_that_disagree(self):
         early, late = key(1), key(2, "baseline")
-        found = marked(
+        marks = marked(
             {
                 early: trial(started_at=at(0), finished_at=at(20)),
                 late: trial(started_at=at(12), finished_at=at(32)),
             }
         )
-        assert names(found[early]) == names(found[late]) == ["clock"]
+        assert names(marks[early]) == names(marks[late]) == ["clock"]
         assert "a trial of c in block 2 began 8 s before the last of a in block 1" in (
-            found[late][0].text
+            marks[late][0].text
         )
 
     def test_blocks_in_their_order_and_repeated_trials_are_no_fault_of_the_clock(self):
@@ -237,9 +237,9 @@ DROP = [4.9e9] * 5 + [0.72e9] * 5
 
 class TestABurstThatEndsInATrial:
     def test_a_drop_to_the_baseline_is_marked_with_when_and_how_far(self):
-        found = marked({key(): trial()}, raw={key().id: intervals(DROP)})
-        assert names(found[key()]) == ["burst_drop_in_trial"]
-        text = found[key()][0].text
+        marks = marked({key(): trial()}, raw={key().id: intervals(DROP)})
+        assert names(marks[key()]) == ["burst_drop_in_trial"]
+        text = marks[key()][0].text
         assert "after 5 s the rate fell from 4.90 Gbit/s to 720 Mbit/s" in text
         assert "the instance sustains 750 Mbit/s" in text
 
@@ -351,13 +351,13 @@ class TestFalseAlarms:
     @pytest.mark.parametrize("height", [1.5, 2.0, 6.5])
     def test_true_drops_under_the_same_noise_are_found(self, height):
         chance = random.Random(f"drops/{height}")
-        found = 0
+        count = 0
         for _ in range(self.RUNS):
             cut = chance.randint(3, 7)
             rates = [height] * cut + [0.96] * (10 - cut)
             noisy = [rate * chance.gauss(1, 0.03) for rate in rates]
-            found += drop_to(1.0, noisy, least_before=3, least_after=3) == cut
-        assert found > 0.99 * self.RUNS
+            count += drop_to(1.0, noisy, least_before=3, least_after=3) == cut
+        assert count > 0.99 * self.RUNS
 
     @given(
         st.lists(st.floats(0, 1e11), max_size=40),
@@ -394,10 +394,10 @@ COUNTERS = counted(BEFORE, AFTER)
 
 class TestAllowancesOfTheNetworkCard:
     def test_rises_are_summed_over_interfaces_and_noted_on_the_trials_of_the_node(self):
-        found = marked({key(): trial(), key(arm="baseline"): trial()}, counters=COUNTERS)
-        assert set(found) == {key()}
-        assert names(found[key()]) == ["ena_allowance"]
-        text = found[key()][0].text
+        marks = marked({key(): trial(), key(arm="baseline"): trial()}, counters=COUNTERS)
+        assert set(marks) == {key()}
+        assert names(marks[key()]) == ["ena_allowance"]
+        text = marks[key()][0].text
         assert "bw_out_allowance_exceeded by 10, pps_allowance_exceeded by 1" in text
         assert "tx_bytes" not in text
 
@@ -430,9 +430,9 @@ class TestAllowancesOfTheNetworkCard:
 
 def test_trials_on_a_node_with_few_connections_left_are_marked():
     left = {"a": {"eth0": {"conntrack_allowance_available": 9}}}
-    found = marked({key(): trial(), key(arm="baseline"): trial()}, counters=counted(left, left))
-    assert names(found[key()]) == ["few_connections"]
-    assert "only 9 more connections" in found[key()][0].text
+    marks = marked({key(): trial(), key(arm="baseline"): trial()}, counters=counted(left, left))
+    assert names(marks[key()]) == ["few_connections"]
+    assert "only 9 more connections" in marks[key()][0].text
 
 
 def test_marks_come_together_in_one_order_and_nothing_is_dropped():

@@ -28,7 +28,7 @@ CARD = Interface(
 
 def arms(treatment=CARD, baseline=CARD, *, counters=None, **settings):
     """Two arms of two nodes, each with one card; the treatment has the settings."""
-    made = [
+    both = [
         builders.arm("treatment", ["t-1", "t-2"], **settings),
         builders.arm("baseline", ["b-1", "b-2"]),
     ]
@@ -39,7 +39,7 @@ def arms(treatment=CARD, baseline=CARD, *, counters=None, **settings):
         interfaces={name: {"ens5": card} for name, card in cards.items()},
         note=None,
     )
-    return read.describe(made), read
+    return read.describe(both), read
 
 
 def warnings(*cards, **settings):
@@ -55,7 +55,7 @@ def test_alike_cards_are_no_warning():
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "words"),
     [
         (
             {"driver_version": "2.15.0g"},
@@ -65,9 +65,9 @@ def test_alike_cards_are_no_warning():
         ({"queues": 1}, "network queues (treatment: 1 of 2; baseline: 2 of 2)"),
     ],
 )
-def test_cards_that_differ_between_arms_are_a_confound(facts, told):
+def test_cards_that_differ_between_arms_are_a_confound(facts, words):
     (warning,) = warnings(with_facts(**facts))
-    assert warning.startswith(f"nodes differ in their {told}, which may make a difference")
+    assert warning.startswith(f"nodes differ in their {words}, which may make a difference")
 
 
 def test_an_unknown_fact_is_no_difference_and_is_not_hidden():
@@ -78,8 +78,8 @@ def test_an_unknown_fact_is_no_difference_and_is_not_hidden():
 
 
 def test_nodes_that_were_not_read_are_no_warning():
-    made = [builders.arm("treatment", ["a"]), builders.arm("baseline", ["b"])]
-    assert network_card_warnings(made, None) == []
+    both = [builders.arm("treatment", ["a"]), builders.arm("baseline", ["b"])]
+    assert network_card_warnings(both, None) == []
 
 
 @pytest.mark.parametrize("version", ["2.17.0", "2.17.0g", "2.17.0K"])
@@ -144,10 +144,10 @@ def test_whether_ena_express_was_used_is_not_claimed_where_it_was_not_read():
 
 
 def test_each_node_that_left_its_ena_express_unused_is_noted():
-    found, counters = arms(counters=counted(0, 9), ena_express=True)
-    assert unused_express_notes(found, counters).keys() == {"t-1", "t-2"}
-    found, counters = arms(counters=counted(5, 9), ena_express=True)
-    assert unused_express_notes(found, counters) == {}
+    both, counters = arms(counters=counted(0, 9), ena_express=True)
+    assert unused_express_notes(both, counters).keys() == {"t-1", "t-2"}
+    both, counters = arms(counters=counted(5, 9), ena_express=True)
+    assert unused_express_notes(both, counters) == {}
     assert unused_express_notes(arms(counters=counted(0, 9))[0], counted(0, 9)) == {}
 
 

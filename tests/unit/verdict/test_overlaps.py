@@ -20,8 +20,8 @@ def other(start, end, *arms, run_id="run-2"):
 
 
 def test_a_run_on_the_same_nodes_is_named_with_the_time_and_the_arms_they_share():
-    (told,) = overlaps(SPAN, ARMS, [other(-20, 30, "baseline", "third")])
-    assert told.startswith(
+    (sentence,) = overlaps(SPAN, ARMS, [other(-20, 30, "baseline", "third")])
+    assert sentence.startswith(
         "The run run-2 used the nodes of baseline too, for 30 s of the 1 min 30 s in which this run"
         " measured (2026-11-22T12:00:00Z to 2026-11-22T12:00:30Z)."
     )
@@ -33,13 +33,13 @@ def test_a_run_before_after_or_on_other_nodes_is_not_named():
 
 
 def test_a_run_of_which_nobody_recorded_the_nodes_may_have_used_all():
-    (told,) = overlaps(SPAN, ARMS, [other(10, 20)])
-    assert "may have used the nodes of treatment and baseline too, for 10 s" in told
+    (sentence,) = overlaps(SPAN, ARMS, [other(10, 20)])
+    assert "may have used the nodes of treatment and baseline too, for 10 s" in sentence
 
 
 def test_runs_are_named_in_the_order_of_their_time():
     others = [other(50, 60, *ARMS, run_id="later"), other(-5, 20, *ARMS, run_id="first")]
-    assert [told.split()[2] for told in overlaps(SPAN, ARMS, others)] == ["first", "later"]
+    assert [sentence.split()[2] for sentence in overlaps(SPAN, ARMS, others)] == ["first", "later"]
 
 
 def test_the_span_of_trials_is_from_the_first_start_to_the_last_end():
@@ -47,8 +47,8 @@ def test_the_span_of_trials_is_from_the_first_start_to_the_last_end():
         trial(started_at=later(NOON, start), finished_at=later(NOON, start + 10))
         for start in (30, 0, 70)
     ]
-    found = Span.of([trial(), *trials])
-    assert (found.start, found.seconds) == (later(NOON, 0), 80)
+    span = Span.of([trial(), *trials])
+    assert (span.start, span.seconds) == (later(NOON, 0), 80)
     assert Span.of([trial()]) is None
 
 
@@ -58,6 +58,6 @@ SECONDS = st.integers(-1000, 1000)
 @given(ours=st.tuples(SECONDS, SECONDS), theirs=st.tuples(SECONDS, SECONDS))
 def test_two_runs_name_each_other_or_neither_does(ours, theirs):
     one, two = (other(*sorted(times), *ARMS) for times in (ours, theirs))
-    found = overlaps(one.span, ARMS, [two])
-    assert bool(found) == bool(overlaps(two.span, ARMS, [one]))
-    assert bool(found) == (max(min(ours), min(theirs)) < min(max(ours), max(theirs)))
+    sentences = overlaps(one.span, ARMS, [two])
+    assert bool(sentences) == bool(overlaps(two.span, ARMS, [one]))
+    assert bool(sentences) == (max(min(ours), min(theirs)) < min(max(ours), max(theirs)))

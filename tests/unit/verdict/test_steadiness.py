@@ -40,15 +40,15 @@ WILD = [1.0, 1.3, 0.7, 1.1, 0.75, 1.25, 0.9, 1.2, 0.8, 1.15, 0.7, 1.3]
 
 
 def test_less_scatter_is_steadier():
-    found = steadiness(CALM, WILD)
-    assert (found.verdict, found.arm < found.baseline) == ("better", True)
-    assert found.ci_simultaneous[1] < 1 / STEADINESS_FACTOR
+    result = steadiness(CALM, WILD)
+    assert (result.verdict, result.arm < result.baseline) == ("better", True)
+    assert result.ci_simultaneous[1] < 1 / STEADINESS_FACTOR
     assert steadiness(WILD, CALM).verdict == "worse"
 
 
 def test_two_arms_that_hardly_scatter_are_equally_steady():
-    found = steadiness([1.0, 1.001] * 6, [1.0, 1.004] * 6)
-    assert found.verdict == "no meaningful difference"
+    result = steadiness([1.0, 1.001] * 6, [1.0, 1.004] * 6)
+    assert result.verdict == "no meaningful difference"
 
 
 def test_pairs_with_noise_of_their_own_make_a_steadiness_verdict_more_certain():
@@ -84,33 +84,33 @@ def test_equal_arms_are_equally_steady_among_many_comparisons(comparisons):
 
 @pytest.mark.parametrize("blocks", [4, LEAST_BLOCKS_OF_STEADINESS - 1])
 def test_too_few_blocks_have_no_steadiness_verdict(blocks):
-    found = steadiness(CALM[:blocks], WILD[:blocks], error=0.5)
-    assert (found.verdict, found.ratio < 1) == ("inconclusive", True)
-    assert str(LEAST_BLOCKS_OF_STEADINESS) in found.reason
+    result = steadiness(CALM[:blocks], WILD[:blocks], error=0.5)
+    assert (result.verdict, result.ratio < 1) == ("inconclusive", True)
+    assert str(LEAST_BLOCKS_OF_STEADINESS) in result.reason
 
 
 def test_more_comparisons_than_the_blocks_can_bear_have_no_interval():
-    found = steadiness(CALM, WILD, error=0.05 / 2000)
-    assert (found.verdict, found.ci_simultaneous) == ("inconclusive", None)
-    assert found.reason
+    result = steadiness(CALM, WILD, error=0.05 / 2000)
+    assert (result.verdict, result.ci_simultaneous) == ("inconclusive", None)
+    assert result.reason
 
 
 def test_an_arm_that_does_not_vary_has_no_ratio():
-    found = steadiness([1.0] * 12, WILD)
-    assert (found.verdict, found.ratio, found.ci95) == ("inconclusive", None, None)
+    result = steadiness([1.0] * 12, WILD)
+    assert (result.verdict, result.ratio, result.ci95) == ("inconclusive", None, None)
 
 
 def test_the_interval_has_the_exact_ends_of_all_regroupings_of_few_blocks():
     """By hand: 3 and 3 deviations have 20 ways, of which one is left beyond each end."""
-    found = compare_steadiness(
+    result = compare_steadiness(
         one_pair(np.exp([0, 1, -2, 0, 0.5])), one_pair(np.exp([0, 4, -3, 0, 6]), "cd"), error=0.2
     )
-    low, high = found.ci_simultaneous
-    assert low < found.ratio < high
+    low, high = result.ci_simultaneous
+    assert low < result.ratio < high
     factor = math.sqrt(5 / 4) * math.sqrt(math.pi / 2)
     # The middle value of five is its own median and left out: 0, 0.5, 1, 2 and 0, 3, 4, 6 are left.
-    assert found.arm == pytest.approx(3.5 / 4 * factor)
-    assert found.baseline == pytest.approx(13 / 4 * factor)
+    assert result.arm == pytest.approx(3.5 / 4 * factor)
+    assert result.baseline == pytest.approx(13 / 4 * factor)
 
 
 def test_a_large_ring_has_its_steadiness_too():

@@ -22,8 +22,8 @@ def test_students_t_is_that_of_the_tables(confidence, freedom):
 @settings(max_examples=100, deadline=None)
 @given(st.floats(0.5, 1 - 1e-10), st.floats(1, 1e6))
 def test_every_quantile_is_proven_or_refused(confidence, freedom):
-    kept = _rounded_down(freedom)
-    expected = stats.t.isf((1 - confidence) / 2, kept)
+    rounded = _rounded_down(freedom)
+    expected = stats.t.isf((1 - confidence) / 2, rounded)
     assert student_t(confidence, freedom) == pytest.approx(expected, rel=1e-8)
 
 

@@ -25,16 +25,16 @@ def run(value, median, *, nodes=2, metric="throughput", test="tcp-1", unit="bit/
         [arm("treatment", [f"n{n:03}" for n in range(nodes)], network=C5_LARGE)],
         metrics=(ComparedMetric(test=test, metric=metric, unit=unit, better=better),),
     )
-    told = summary(test=test, metric=metric, unit=unit, arm="treatment", median=median)
-    return SweepRun(value, planned, [told])
+    figures = summary(test=test, metric=metric, unit=unit, arm="treatment", median=median)
+    return SweepRun(value, planned, [figures])
 
 
 def cells(*runs, threshold=0.05, **more):
     return sweep_cells(runs, threshold=threshold, **more)
 
 
-def medians(told, **more):
-    return [run(value, median, **more) for value, medians in told.items() for median in medians]
+def medians(rates, **more):
+    return [run(value, median, **more) for value, medians in rates.items() for median in medians]
 
 
 # -- the cells
@@ -49,44 +49,44 @@ def test_each_value_is_compared_with_the_first():
 
 
 def test_the_mean_is_geometric_and_its_share_of_the_peak_is_told():
-    (found,) = cells(*medians({OLD: [8e9, 9.5e9]}))
-    assert found.mean == pytest.approx(math.sqrt(8e9 * 9.5e9))
-    assert found.share_of_nominal == pytest.approx(found.mean / 10e9)
+    (cell,) = cells(*medians({OLD: [8e9, 9.5e9]}))
+    assert cell.mean == pytest.approx(math.sqrt(8e9 * 9.5e9))
+    assert cell.share_of_nominal == pytest.approx(cell.mean / 10e9)
 
 
 def test_a_time_has_no_share_of_a_bandwidth():
-    (found,) = cells(run(OLD, 1e-4, test="rtt", metric="rtt", unit="s"))
-    assert (found.share_of_nominal, found.total, found.better) == (None, None, "lower")
+    (cell,) = cells(run(OLD, 1e-4, test="rtt", metric="rtt", unit="s"))
+    assert (cell.share_of_nominal, cell.total, cell.better) == (None, None, "lower")
 
 
 def test_equal_values_show_no_meaningful_difference():
-    found = cells(*medians({OLD: [9.50e9, 9.52e9], NEW: [9.51e9, 9.50e9]}))
-    assert found[1].verdict == "no meaningful difference"
+    result = cells(*medians({OLD: [9.50e9, 9.52e9], NEW: [9.51e9, 9.50e9]}))
+    assert result[1].verdict == "no meaningful difference"
 
 
 def test_all_values_share_one_variance_within_values():
-    told = {OLD: [9.0e9, 9.1e9], NEW: [9.0e9, 9.1e9]}
+    rates = {OLD: [9.0e9, 9.1e9], NEW: [9.0e9, 9.1e9]}
     calm = {"third": [9.0e9, 9.0e9], "fourth": [9.0e9, 9.0e9]}
-    alone, beside = cells(*medians(told))[1], cells(*medians(told | calm))[1]
+    alone, beside = cells(*medians(rates))[1], cells(*medians(rates | calm))[1]
     assert beside.ci95[1] - beside.ci95[0] < alone.ci95[1] - alone.ci95[0]
 
 
 def test_a_number_of_nodes_has_a_variance_of_its_own():
-    told = {2: [9.0e9, 9.1e9, 9.2e9], 4: [9.0e9, 9.1e9, 9.2e9]}
+    rates = {2: [9.0e9, 9.1e9, 9.2e9], 4: [9.0e9, 9.1e9, 9.2e9]}
     calm = {8: [9.1e9] * 3, 16: [9.1e9] * 3}
-    alone = cells(*medians(told), grows=True)[1]
-    beside = cells(*medians(told | calm), grows=True)
+    alone = cells(*medians(rates), grows=True)[1]
+    beside = cells(*medians(rates | calm), grows=True)
     assert beside[1].ci95 == alone.ci95
     # Welch's: 2 to 4 degrees of freedom; all of the variance is the first number's.
     log = math.log(beside[2].ci95[1] / beside[2].ci95[0]) / 2
-    logs = [math.log(each) for each in told[2]]
+    logs = [math.log(each) for each in rates[2]]
     assert log == pytest.approx(4.3027 * statistics.stdev(logs) / math.sqrt(3), rel=1e-3)
 
 
 def test_one_run_of_each_value_has_a_ratio_but_no_interval():
-    found = cells(run(OLD, 9e9), run(NEW, 4.5e9))[1]
-    assert (found.ratio, found.ci95, found.verdict) == (pytest.approx(0.5), None, "inconclusive")
-    assert "needs two" in found.reason
+    cell = cells(run(OLD, 9e9), run(NEW, 4.5e9))[1]
+    assert (cell.ratio, cell.ci95, cell.verdict) == (pytest.approx(0.5), None, "inconclusive")
+    assert "needs two" in cell.reason
 
 
 def test_a_value_without_a_result_is_told_and_not_compared():
@@ -117,27 +117,27 @@ class Store(registry.test_class("ping")):
 
 def store(nodes, members, rate, latency=None):
     """A run of a workload with so many members."""
-    found = run(nodes, rate, nodes=nodes, metric="operations", test="rtt", unit="operations/s")
+    base = run(nodes, rate, nodes=nodes, metric="operations", test="rtt", unit="operations/s")
     test = Store(name="rtt", tool="ping", members=members)
-    told = [*found.summaries]
-    metrics = [*found.planned.metrics]
+    summaries = [*base.summaries]
+    metrics = [*base.planned.metrics]
     if latency is not None:
         of_time = run(nodes, latency, metric="latency", test="rtt", unit="s")
-        told += of_time.summaries
+        summaries += of_time.summaries
         metrics += of_time.planned.metrics
-    planned = found.planned.model_copy(
+    planned = base.planned.model_copy(
         update={
-            "plan": found.planned.plan.model_copy(update={"tests": (test,)}),
+            "plan": base.planned.plan.model_copy(update={"tests": (test,)}),
             "metrics": tuple(metrics),
         }
     )
-    return SweepRun(nodes, planned, told)
+    return SweepRun(nodes, planned, summaries)
 
 
 def test_a_workloads_rate_per_member_adds_up_over_its_members_and_its_latency_stands_beside():
     """The figures of AWS and DataStax: per database node, 1002 of them make 8.49 million."""
     figures = {15: (11412, 5.3e-3), 60: (11734, 5.6e-3), 150: (8819, 6.2e-3), 1002: (8473, 7.7e-3)}
-    found = cells(
+    result = cells(
         *(
             store(nodes, nodes, rate * noise, latency)
             for nodes, (rate, latency) in figures.items()
@@ -145,30 +145,30 @@ def test_a_workloads_rate_per_member_adds_up_over_its_members_and_its_latency_st
         ),
         grows=True,
     )
-    rates = [cell for cell in found if cell.metric == "operations"]
+    rates = [cell for cell in result if cell.metric == "operations"]
     assert rates[-1].total == pytest.approx(8.49e6, rel=1e-3)
     assert [cell.ratio for cell in rates[1:]] == pytest.approx([1.028, 0.773, 0.742], abs=1e-3)
     assert [cell.verdict for cell in rates[1:]][1:] == ["worse", "worse"]
-    [said] = growths(found)
-    assert said.startswith(
+    [text] = growths(result)
+    assert text.startswith(
         "From 15 to 1002 nodes the growth of rtt operations of treatment is less"
     )
-    assert "efficiency per node 74.2 % (" in said
-    assert "latency 5.30 ms at 15, 5.60 ms at 60, 6.20 ms at 150, 7.70 ms at 1002" in said
+    assert "efficiency per node 74.2 % (" in text
+    assert "latency 5.30 ms at 15, 5.60 ms at 60, 6.20 ms at 150, 7.70 ms at 1002" in text
 
 
 def test_a_workload_of_one_size_does_not_grow_with_the_nodes():
-    found = cells(*(store(nodes, 3, 9e3) for nodes in (4, 8) for _ in range(2)), grows=True)
-    assert [cell.total for cell in found] == [None, None]
-    assert growths(found) == []
+    result = cells(*(store(nodes, 3, 9e3) for nodes in (4, 8) for _ in range(2)), grows=True)
+    assert [cell.total for cell in result] == [None, None]
+    assert growths(result) == []
 
 
 @given(
     st.lists(st.lists(st.floats(1e6, 1e11), min_size=1, max_size=3), min_size=1, max_size=4),
     st.floats(0.1, 10),
 )
-def test_the_unit_of_measurement_does_not_matter(told, factor):
-    values = dict(enumerate(told))
+def test_the_unit_of_measurement_does_not_matter(rates, factor):
+    values = dict(enumerate(rates))
     one = cells(*medians(values))
     other = cells(*medians({n: [v * factor for v in each] for n, each in values.items()}))
     for here, there in zip(one, other, strict=True):
@@ -181,28 +181,28 @@ def test_the_unit_of_measurement_does_not_matter(told, factor):
 
 
 def tiers(*medians_of, nodes=(15, 60, 150)):
-    told = dict(zip(nodes, medians_of, strict=True))
-    return cells(*medians(told), grows=True)
+    rates = dict(zip(nodes, medians_of, strict=True))
+    return cells(*medians(rates), grows=True)
 
 
 def test_growth_that_keeps_its_efficiency_is_near_linear():
-    found = tiers([9.5e9, 9.51e9], [9.5e9, 9.49e9], [9.45e9, 9.46e9])
-    said = growth(found)
-    assert said.startswith(
+    result = tiers([9.5e9, 9.51e9], [9.5e9, 9.49e9], [9.45e9, 9.46e9])
+    text = growth(result)
+    assert text.startswith(
         "From 15 to 150 nodes the growth of tcp-1 throughput of treatment is near-linear:"
     )
-    assert "efficiency per node 99.5 %" in said
-    assert "at 150 nodes" in said
+    assert "efficiency per node 99.5 %" in text
+    assert "at 150 nodes" in text
 
 
 def test_growth_that_loses_its_efficiency_is_less_than_linear():
-    said = growth(tiers([9.5e9, 9.51e9], [9.5e9, 9.49e9], [7.0e9, 7.02e9]))
-    assert "is less than linear: efficiency per node 73.8 %" in said
+    text = growth(tiers([9.5e9, 9.51e9], [9.5e9, 9.49e9], [7.0e9, 7.02e9]))
+    assert "is less than linear: efficiency per node 73.8 %" in text
 
 
 def test_growth_whose_interval_is_too_wide_is_open():
-    said = growth(tiers([9.5e9, 8.5e9], [9.4e9, 8.6e9], [9.0e9, 8.5e9]))
-    assert "is not settled, near-linear or not" in said
+    text = growth(tiers([9.5e9, 8.5e9], [9.4e9, 8.6e9], [9.0e9, 8.5e9]))
+    assert "is not settled, near-linear or not" in text
 
 
 def test_growth_with_a_tier_without_a_result_is_not_known():
@@ -211,13 +211,13 @@ def test_growth_with_a_tier_without_a_result_is_not_known():
 
 
 def test_the_conclusion_names_each_value_with_its_share_ratio_and_word():
-    found = cells(*medians({OLD: [9.50e9, 9.52e9], NEW: [9.51e9, 9.50e9]}))
-    said = conclusion(found, title="VPC CNI {}".format)
-    assert said.startswith(
+    result = cells(*medians({OLD: [9.50e9, 9.52e9], NEW: [9.51e9, 9.50e9]}))
+    text = conclusion(result, title="VPC CNI {}".format)
+    assert text.startswith(
         "tcp-1 throughput of treatment: 9.51 Gbit/s (95.1 % of nominal) with VPC CNI v1.14.1; "
     )
-    assert "with VPC CNI v1.15.4, −0.1 % (95 % CI " in said
-    assert "no meaningful difference." in said
-    assert "linear" not in said
+    assert "with VPC CNI v1.15.4, −0.1 % (95 % CI " in text
+    assert "no meaningful difference." in text
+    assert "linear" not in text
     assert "near-linear" in conclusion(tiers([9e9, 9e9], [9e9, 9e9], [9e9, 9e9]), grows=True)
     assert conclusion(()).startswith("Nothing can be said")

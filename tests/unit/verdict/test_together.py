@@ -23,7 +23,7 @@ def iso(epoch):
 
 
 def trial(number, start, *, test=TCP, block=1, own=None, **changes):
-    found = builders.trial(
+    result = builders.trial(
         block=block,
         arm="treatment",
         test=test.name,
@@ -35,32 +35,32 @@ def trial(number, start, *, test=TCP, block=1, own=None, **changes):
         details={} if own is None else {"started_at_epoch_seconds": own},
         **changes,
     )
-    return found.key, found
+    return result.key, result
 
 
-def told(starts, *, load="together", tests=(TCP,), **options):
+def together_of(starts, *, load="together", tests=(TCP,), **options):
     plan = builders.plan(tests=tests, load=load)
     return together(plan, dict(trial(n, at, **options) for n, at in enumerate(starts)))
 
 
 def test_pairs_that_start_together_overlap_wholly():
-    (found,) = told([BEGIN] * 3)
-    assert (found.pairs, found.rounds, found.overlap, found.apart) == (3, 1, 1.0, ())
-    assert warnings([found]) == []
+    (result,) = together_of([BEGIN] * 3)
+    assert (result.pairs, result.rounds, result.overlap, result.apart) == (3, 1, 1.0, ())
+    assert warnings([result]) == []
 
 
 def test_a_late_pair_sets_its_round_apart_with_the_figures():
-    (found,) = told([BEGIN, BEGIN, BEGIN + 5])
-    assert found.start_spread_seconds == 5
-    assert found.overlap == pytest.approx(0.5)
-    assert [(each.block, each.round) for each in found.apart] == [(1, 1)]
-    (sentence,) = warnings([found])
+    (result,) = together_of([BEGIN, BEGIN, BEGIN + 5])
+    assert result.start_spread_seconds == 5
+    assert result.overlap == pytest.approx(0.5)
+    assert [(each.block, each.round) for each in result.apart] == [(1, 1)]
+    (sentence,) = warnings([result])
     assert "tcp-8" in sentence and "1 of 1 round" in sentence and "50 %" in sentence
 
 
 def test_a_second_that_clocks_do_not_tell_sets_no_round_apart():
-    (found,) = told([BEGIN, BEGIN + 3])
-    assert found.overlap == pytest.approx(0.7) and found.apart == ()
+    (result,) = together_of([BEGIN, BEGIN + 3])
+    assert result.overlap == pytest.approx(0.7) and result.apart == ()
 
 
 def test_a_tools_own_clock_counts_and_not_its_containers():
@@ -81,12 +81,12 @@ def test_a_tools_own_clock_counts_and_not_its_containers():
     ids=["one at a time", "no load", "one pair", "repeated", "failed"],
 )
 def test_where_nothing_was_to_be_together_nothing_is_said(starts, options):
-    assert told(starts, **options) == []
+    assert together_of(starts, **options) == []
 
 
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=20))
 def test_shares_are_shares_and_what_is_apart_is_below_the_limit(offsets):
-    (found,) = told([BEGIN + offset for offset in offsets])
-    assert 0 <= found.least_overlap <= found.overlap <= 1
-    assert all(each.overlap < LEAST_OVERLAP for each in found.apart)
-    assert bool(found.apart) == (max(offsets) - min(offsets) > 3)
+    (result,) = together_of([BEGIN + offset for offset in offsets])
+    assert 0 <= result.least_overlap <= result.overlap <= 1
+    assert all(each.overlap < LEAST_OVERLAP for each in result.apart)
+    assert bool(result.apart) == (max(offsets) - min(offsets) > 3)

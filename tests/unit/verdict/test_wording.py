@@ -102,15 +102,15 @@ def test_one_more_block_is_singular_and_a_settled_verdict_asks_for_none():
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "words"),
     [
         ("better", "tcp-1 throughput: treatment is steadier, variability −63.6 %"),
         ("worse", "tcp-1 throughput: treatment is less steady, variability −63.6 %"),
     ],
 )
-def test_steadiness_is_said_when_the_arms_differ_in_it(word, said):
+def test_steadiness_is_said_when_the_arms_differ_in_it(word, words):
     decided = verdict().steadiness.model_copy(update={"verdict": word})
-    assert said in wording.sentence([verdict(steadiness=decided)])
+    assert words in wording.sentence([verdict(steadiness=decided)])
 
 
 @pytest.mark.parametrize("word", ["inconclusive", "no meaningful difference"])
@@ -264,7 +264,7 @@ def test_a_drift_of_one_arm_is_told_with_its_test():
     drifting = verdict(
         **PLAIN, drift="treatment fell by 12 % from block 4 on, while baseline did not"
     )
-    told = wording.sentence([drifting])
-    assert told.endswith(
+    text = wording.sentence([drifting])
+    assert text.endswith(
         "tcp-1 throughput: treatment fell by 12 % from block 4 on, while baseline did not."
     )

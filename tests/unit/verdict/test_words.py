@@ -32,20 +32,20 @@ estimates = st.builds(
 @given(st.lists(estimates, min_size=1, max_size=8), thresholds, st.floats(0.001, ERROR))
 def test_the_words_of_any_family_agree_with_their_intervals(family, threshold, error):
     outlook = Outlook(threshold, 1 - error / len(family))
-    for found, settled in zip(family, settle(family, outlook.edge, error), strict=True):
-        low, high = found.shown(outlook, settled)
-        assert_agree(found.word(settled, "higher"), (low, high), threshold)
-        assert low <= math.exp(found.log_ratio) * (1 + 1e-9)
-        assert math.exp(found.log_ratio) <= high * (1 + 1e-9)
+    for finding, settled in zip(family, settle(family, outlook.edge, error), strict=True):
+        low, high = finding.shown(outlook, settled)
+        assert_agree(finding.word(settled, "higher"), (low, high), threshold)
+        assert low <= math.exp(finding.log_ratio) * (1 + 1e-9)
+        assert math.exp(finding.log_ratio) <= high * (1 + 1e-9)
 
 
 @given(estimates, st.floats(-1e-4, 1e-4), st.booleans(), thresholds)
-def test_ends_at_the_threshold_are_printed_on_their_side(found, distance, above, threshold):
+def test_ends_at_the_threshold_are_printed_on_their_side(estimate, distance, above, threshold):
     """The end that is next to the threshold is a rounding error away from it."""
     outlook = Outlook(threshold, 0.99)
-    half = found.half_width(0.99)
+    half = estimate.half_width(0.99)
     shift = outlook.edge + distance + (half if above else -half)
-    near = Estimate(shift, found.of_blocks, found.block_freedom, least=half)
+    near = Estimate(shift, estimate.of_blocks, estimate.block_freedom, least=half)
     (settled,) = settle([near], outlook.edge, 0.01)
     assert_agree(near.word(settled, "higher"), near.shown(outlook, settled), threshold)
 
@@ -60,41 +60,41 @@ logs = st.floats(-0.3, 0.3)
 series = st.lists(logs, min_size=2, max_size=9)
 
 
-def values(found, name="ab"):
-    return [Value(block, *name, math.exp(log)) for block, log in enumerate(found, 1)]
+def values(numbers, name="ab"):
+    return [Value(block, *name, math.exp(log)) for block, log in enumerate(numbers, 1)]
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(series, logs), min_size=1, max_size=4), thresholds)
 def test_the_words_of_a_run_agree_with_their_intervals(tests, threshold):
     questions = [
-        Question(values([level + each / 20 for each in found]), values([0.0] * 9, "cd"), "higher")
-        for found, level in tests
+        Question(values([level + each / 20 for each in numbers]), values([0.0] * 9, "cd"), "higher")
+        for numbers, level in tests
     ]
-    for found in answer(questions, threshold=threshold):
-        assert_agree(found.verdict, found.ci_simultaneous, threshold)
+    for finding in answer(questions, threshold=threshold):
+        assert_agree(finding.verdict, finding.ci_simultaneous, threshold)
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(series, logs), min_size=1, max_size=4), thresholds)
 def test_the_words_against_earlier_runs_agree_with_their_intervals(tests, threshold):
     questions = [
-        RunsQuestion(values([level] * 6), [values([each / 20] * 6) for each in found], "higher")
-        for found, level in tests
+        RunsQuestion(values([level] * 6), [values([each / 20] * 6) for each in numbers], "higher")
+        for numbers, level in tests
     ]
-    for found in answer_runs(questions, threshold=threshold):
-        assert_agree(found.verdict, found.ci_simultaneous, threshold)
+    for finding in answer_runs(questions, threshold=threshold):
+        assert_agree(finding.verdict, finding.ci_simultaneous, threshold)
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(series, logs), min_size=1, max_size=4), thresholds, st.integers(1, 12))
 def test_the_words_over_draws_agree_with_their_intervals(tests, threshold, least):
     questions = [
-        DrawsQuestion([Draw(math.exp(level + each / 20), 0.003) for each in found], "higher")
-        for found, level in tests
+        DrawsQuestion([Draw(math.exp(level + each / 20), 0.003) for each in numbers], "higher")
+        for numbers, level in tests
     ]
-    for found in answer_draws(questions, threshold=threshold, least=least, most=12):
-        assert_agree(found.verdict, found.ci_simultaneous, threshold)
+    for finding in answer_draws(questions, threshold=threshold, least=least, most=12):
+        assert_agree(finding.verdict, finding.ci_simultaneous, threshold)
 
 
 @settings(max_examples=30)
@@ -102,23 +102,23 @@ def test_the_words_over_draws_agree_with_their_intervals(tests, threshold, least
 def test_the_words_of_a_sweep_agree_with_their_intervals(steps, threshold):
     runs = [
         run(f"v{number}", 1e9 * math.exp(level + each / 20))
-        for number, (found, level) in enumerate(steps)
-        for each in found
+        for number, (numbers, level) in enumerate(steps)
+        for each in numbers
     ]
-    for found in cells(*runs, threshold=threshold):
-        if found.verdict is not None:
-            assert_agree(found.verdict, found.ci_simultaneous, threshold)
+    for finding in cells(*runs, threshold=threshold):
+        if finding.verdict is not None:
+            assert_agree(finding.verdict, finding.ci_simultaneous, threshold)
 
 
-def assert_quotient(found):
+def assert_quotient(finding):
     """Assert that the figures printed beside a change are those whose quotient it is."""
-    if found.ratio is None:
+    if finding.ratio is None:
         return
-    arm, baseline = found.arm_mean, found.baseline_mean
-    assert arm / baseline == pytest.approx(found.ratio, rel=1e-9)
+    arm, baseline = finding.arm_mean, finding.baseline_mean
+    assert arm / baseline == pytest.approx(finding.ratio, rel=1e-9)
     figures = shift(baseline, arm, "s").replace(NARROW_SPACE, "").split(" → ")
     before, after = (sizes(figure, figures[1]) for figure in figures)
-    assert (after - before) * printed(found.ratio) >= 0
+    assert (after - before) * printed(finding.ratio) >= 0
 
 
 def sizes(figure, other):
@@ -135,8 +135,8 @@ times = st.lists(st.floats(1e-5, 1e-2), min_size=1, max_size=9)
 @given(times, times, st.sampled_from(["ab", "cd"]))
 def test_the_figures_beside_a_change_have_it_as_their_quotient(ours, theirs, name):
     sides = (
-        [Value(block, *nodes, value) for block, value in enumerate(found, 1)]
-        for nodes, found in (("ab", ours), (name, theirs))
+        [Value(block, *nodes, value) for block, value in enumerate(numbers, 1)]
+        for nodes, numbers in (("ab", ours), (name, theirs))
     )
     arm, baseline = sides
     assert_quotient(answer([Question(arm, baseline, "lower")], threshold=0.05)[0])
@@ -148,9 +148,9 @@ def test_a_change_whose_medians_fall_is_not_printed_beside_medians():
     """A run printed `+2.3 %  629 → 600 µs`: the change of the means beside the medians."""
     arm = [Value(block, "a", "b", value) for block, value in enumerate([600e-6] * 4 + [900e-6] * 2)]
     baseline = [Value(block, "c", "d", 629e-6) for block in range(6)]
-    (found,) = answer([Question(arm, baseline, "lower")], threshold=0.05)
-    assert found.ratio > 1 and found.arm_median < found.baseline_median
-    assert_quotient(found)
+    (finding,) = answer([Question(arm, baseline, "lower")], threshold=0.05)
+    assert finding.ratio > 1 and finding.arm_median < finding.baseline_median
+    assert_quotient(finding)
 
 
 def test_a_difference_that_holm_decides_has_an_interval_beyond_the_threshold():
