@@ -29,6 +29,7 @@ from rackrate.stages.run.report import Reported
 from rackrate.stages.run.teardown import TornDown
 from rackrate_contract.executions import ComparisonOutput
 from tests.statemachine.definition import CAMPAIGN, COMPARISON, DEFINITION, definition, states
+from tests.unit.node_groups import FakeNodeGroups
 from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.runs import ARN, RUN, States
@@ -52,18 +53,6 @@ MODULES = (
     "compare",
 )
 STACK = "measured"
-
-
-class Eks:
-    def __init__(self):
-        self.desired = {}
-
-    def describe_nodegroup(self, *, clusterName, nodegroupName):
-        size = {"desiredSize": self.desired.get(nodegroupName, 0)}
-        return {"nodegroup": {"status": "ACTIVE", "scalingConfig": size, "health": {"issues": []}}}
-
-    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
-        self.desired[nodegroupName] = scalingConfig["desiredSize"]
 
 
 class NoPrices:
@@ -94,7 +83,7 @@ idle = pytest.mark.parametrize("settings", [IDLE], ids=["idle"])
 
 @pytest.fixture
 def eks():
-    return Eks()
+    return FakeNodeGroups(nodes=0)
 
 
 @pytest.fixture
@@ -326,10 +315,10 @@ def test_nodes_are_woken_for_a_run_and_rest_after_it(call, eks):
     assert set(event) == payload_keys("Wake nodes")
     assert call("wake_nodes", event)["ready"] is False
     assert call("wake_nodes", event)["ready"] is True
-    assert set(eks.desired.values()) == {2}
+    assert set(eks.desired()) == {2}
     assert payload_keys("Rest nodes") == {"run_id"}
     assert call("rest_nodes", {"run_id": RUN})["rested"] == ["ng-1", "ng-2"]
-    assert set(eks.desired.values()) == {0}
+    assert set(eks.desired()) == {0}
 
 
 def stopped(status):

@@ -6,14 +6,17 @@ import json
 
 from botocore.exceptions import ClientError
 
+from tests.unit.node_groups import FakeNodeGroups
+
 OLD, NEW = "v1.14.1-eksbuild.1", "v1.15.4-eksbuild.1"
 MODES = ["iptables", "nftables"]
 
 
-class Eks:
+class Eks(FakeNodeGroups):
     """Two add-ons of a cluster with four nodes."""
 
     def __init__(self, cluster):
+        super().__init__()
         self.addons = {
             "vpc-cni": {"addonVersion": OLD, "status": "ACTIVE"},
             "kube-proxy": {"addonVersion": "v1.36.0-eksbuild.2", "status": "ACTIVE"},
@@ -26,11 +29,6 @@ class Eks:
         if addonName not in self.addons:
             raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "DescribeAddon")
         return {"addon": self.addons[addonName]}
-
-    def describe_nodegroup(self, *, clusterName, nodegroupName):
-        sizes = {"minSize": 2, "desiredSize": 2, "maxSize": 2}
-        group = {"status": "ACTIVE", "instanceTypes": ["c5.large"], "scalingConfig": sizes}
-        return {"nodegroup": group}
 
     def get_paginator(self, operation):
         assert operation == "describe_addon_versions"

@@ -12,6 +12,7 @@ from rackrate.errors import ChangeFailed
 from rackrate.measure.releases import Images, releases
 from tests.unit.given import Given
 from tests.unit.measure.fake_cluster import FakeCluster
+from tests.unit.node_groups import FakeNodeGroups
 from tests.unit.samples import SETTINGS, node
 
 GROUPS = ("ng-1", "ng-2")
@@ -41,33 +42,26 @@ class Ec2:
         }
 
 
-class Eks:
-    """Two node groups, which are busy for one look after each change, and whose nodes follow."""
+class Eks(FakeNodeGroups):
+    """Its groups are busy for one look after each change, and their nodes follow."""
 
     def __init__(self, cluster):
+        image = {"amiType": "AL2023_x86_64_STANDARD", "version": "1.36", "releaseVersion": NEW}
+        super().__init__(*GROUPS, **image)
         self.cluster, self.refuses, self.fails = cluster, None, False
-        self.groups = {
-            name: {
-                "status": "ACTIVE",
-                "amiType": "AL2023_x86_64_STANDARD",
-                "version": "1.36",
-                "releaseVersion": NEW,
-                "scalingConfig": {"minSize": 2, "desiredSize": 2, "maxSize": 2},
-            }
-            for name in GROUPS
-        }
-        self.calls = []
+        self.calls = self.updates
 
-    def describe_nodegroup(self, *, clusterName, nodegroupName):
-        group = self.groups[nodegroupName]
-        description = {**group, "scalingConfig": dict(group["scalingConfig"])}
+    def describe_nodegroup(self, **names):
+        group = super().describe_nodegroup(**names)["nodegroup"]
+        description = {**group}
         group["status"] = "ACTIVE"
         return {"nodegroup": description}
 
-    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
-        group = self.groups[nodegroupName]
-        group["scalingConfig"], group["status"] = scalingConfig, "UPDATING"
-        self.calls.append((nodegroupName, scalingConfig["desiredSize"]))
+    def update_nodegroup_config(self, *, nodegroupName, scalingConfig, **names):
+        super().update_nodegroup_config(
+            nodegroupName=nodegroupName, scalingConfig=scalingConfig, **names
+        )
+        self.groups[nodegroupName]["status"] = "UPDATING"
         others = [
             n for n in self.cluster.nodes if not n["metadata"]["name"].startswith(nodegroupName)
         ]

@@ -97,7 +97,7 @@ class EksWithTemplates(Eks):
         super().__init__(cluster)
         for name, group in self.groups.items():
             template = {"id": f"lt-{name}", "version": "2"}
-            group.update(launchTemplate=template, subnets=["subnet-1"])
+            group.update(launchTemplate=template, instanceTypes=None, subnets=["subnet-1"])
 
     def update_nodegroup_version(
         self, *, clusterName, nodegroupName, releaseVersion, launchTemplate

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
-from moto import mock_aws
 
 from rackrate.changes.nodes import NodeCount
 from rackrate.errors import NodesUnavailable
@@ -16,30 +14,10 @@ from rackrate_contract.selectors import Selector
 from rackrate_text.quotas import NODES_PER_GROUP, STANDARD
 from tests.unit.given import Given
 from tests.unit.measure.fake_cluster import FakeCluster
+from tests.unit.node_groups import FakeNodeGroups
 from tests.unit.samples import ARMS, LABEL, SETTINGS, node
 
 GROUPS = ("ng-1", "ng-2")
-
-
-class Eks:
-    """Two node groups of c5.large in one subnet."""
-
-    def __init__(self, subnet):
-        self.groups = {
-            name: {
-                "status": "ACTIVE",
-                "instanceTypes": ["c5.large"],
-                "subnets": [subnet],
-                "scalingConfig": {"minSize": 2, "desiredSize": 2, "maxSize": 2},
-            }
-            for name in GROUPS
-        }
-
-    def describe_nodegroup(self, *, clusterName, nodegroupName):
-        return {"nodegroup": self.groups[nodegroupName]}
-
-    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
-        self.groups[nodegroupName]["scalingConfig"] = scalingConfig
 
 
 class Quotas:
@@ -56,17 +34,20 @@ class Quotas:
             raise ClientError(code, "GetServiceQuota") from None
 
 
-@pytest.fixture
-def ec2():
-    with mock_aws():
-        yield boto3.client("ec2", region_name="us-east-1")
+@pytest.fixture(scope="module")
+def ec2(aws):
+    return aws.client("ec2")
 
 
-@pytest.fixture
-def eks(ec2):
+@pytest.fixture(scope="module")
+def subnet(ec2):
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/20")["Subnet"]["SubnetId"]
-    return Eks(subnet)
+    return ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/20")["Subnet"]["SubnetId"]
+
+
+@pytest.fixture
+def eks(subnet):
+    return FakeNodeGroups(*GROUPS, subnets=[subnet])
 
 
 @pytest.fixture

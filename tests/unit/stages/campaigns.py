@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-from botocore.exceptions import ClientError
-
 from rackrate.measure.node_groups import Sizes
 from rackrate.plan.model import Plan
 from rackrate.results.build import RunTimes, build_results
@@ -15,6 +13,7 @@ from rackrate.verdict.model import Analysis
 from rackrate_contract.results import Results
 from tests.unit.builders import node as node_of_run
 from tests.unit.builders import plan, planned_run, usual_arm, verdict
+from tests.unit.node_groups import FakeNodeGroups
 from tests.unit.samples import SETTINGS, node
 from tests.unit.stages.runs import Tasks
 
@@ -26,46 +25,38 @@ GROUPS = ("ng-1", "ng-2")
 NO_CAPACITY = {"code": "InsufficientInstanceCapacity", "message": "no c5.large in this zone"}
 
 
-class NodeGroups:
-    """EKS with node groups, whose nodes come and go as soon as their size is set.
+class NodeGroups(FakeNodeGroups):
+    """Node groups whose nodes come and go as soon as their size is set.
 
     The nodes carry their group's name up to its last hyphen as the label of their arm. A test may
-    hold nodes up, refuse an update, or report health issues.
+    hold nodes up, or report health issues.
     """
 
     def __init__(self, cluster, usual=None, *, at_rest=False):
+        usual = usual or dict.fromkeys(GROUPS, 2)
+        super().__init__(*usual, subnets=["subnet-1"])
         self.cluster = cluster
         self.held = False
-        self.refusals = []
         self.issues = []
-        self.updates = []
         self._numbers = itertools.count(1)
         self.sizes = {
             name: Sizes(0, 0, nodes) if at_rest else Sizes(nodes, nodes, nodes)
-            for name, nodes in (usual or dict.fromkeys(GROUPS, 2)).items()
+            for name, nodes in usual.items()
         }
         self.boot()
 
-    def describe_nodegroup(self, *, clusterName, nodegroupName):
-        least, desired, most = self.sizes[nodegroupName]
-        return {
-            "nodegroup": {
-                "status": "ACTIVE",
-                "instanceTypes": ["c5.large"],
-                "subnets": ["subnet-1"],
-                "scalingConfig": {"minSize": least, "desiredSize": desired, "maxSize": most},
-                "health": {"issues": self.issues},
-                "resources": {"autoScalingGroups": [{"name": f"eks-{nodegroupName}"}]},
-            }
-        }
+    def describe_nodegroup(self, **names):
+        group = super().describe_nodegroup(**names)["nodegroup"]
+        least, desired, most = self.sizes[names["nodegroupName"]]
+        sizes = {"minSize": least, "desiredSize": desired, "maxSize": most}
+        return {"nodegroup": {**group, "scalingConfig": sizes, "health": {"issues": self.issues}}}
 
-    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
-        if self.refusals:
-            code = self.refusals.pop(0)
-            raise ClientError({"Error": {"Code": code, "Message": "because"}}, "Update")
-        sizes = Sizes(*(scalingConfig[f"{size}Size"] for size in ("min", "desired", "max")))
-        self.sizes[nodegroupName] = sizes
-        self.updates.append((nodegroupName, sizes.desired))
+    def update_nodegroup_config(self, *, nodegroupName, scalingConfig, **names):
+        super().update_nodegroup_config(
+            nodegroupName=nodegroupName, scalingConfig=scalingConfig, **names
+        )
+        sizes = (scalingConfig[f"{size}Size"] for size in ("min", "desired", "max"))
+        self.sizes[nodegroupName] = Sizes(*sizes)
         if not self.held:
             self.boot()
 

@@ -9,6 +9,7 @@ from rackrate.measure import manifests
 from rackrate.stages.run.collect import collect
 from rackrate.times import later, now
 from rackrate_contract.selectors import Selector
+from tests.unit.node_groups import FakeNodeGroups
 from tests.unit.samples import SETTINGS
 
 RUN = "run-1"
@@ -27,18 +28,12 @@ PLAN = {
 PODS = "/api/v1/namespaces/rackrate/pods"
 
 
-class Eks:
-    """EKS with only the health and the Auto Scaling groups of node groups."""
+class Eks(FakeNodeGroups):
+    """EKS whose node groups have these health issues."""
 
     def __init__(self, *issues):
-        self.issues = [{"code": code, "message": message} for code, message in issues]
-        self.asked = []
-
-    def describe_nodegroup(self, *, clusterName, nodegroupName):
-        self.asked.append(nodegroupName)
-        scaling = {"autoScalingGroups": [{"name": f"eks-{nodegroupName}"}]}
-        group = {"status": "ACTIVE", "health": {"issues": self.issues}, "resources": scaling}
-        return {"nodegroup": group}
+        reported = [{"code": code, "message": message} for code, message in issues]
+        super().__init__(health={"issues": reported})
 
 
 class Tasks:

@@ -122,7 +122,7 @@ def test_the_node_group_that_is_to_blame_is_named_by_its_nodes_where_only_a_labe
     eks = Eks(("Ec2SubnetInvalidConfiguration", "no addresses left"))
     with pytest.raises(NodesUnavailable, match=r"node group ng-1: .*no addresses left"):
         plan(eks=eks, settings=replace(SETTINGS, arms=arms))
-    assert eks.asked == ["ng-1"]
+    assert eks.described == ["ng-1"]
 
 
 def test_too_few_nodes_of_no_known_node_group_are_reported_by_their_label(plan):

@@ -22,6 +22,7 @@ from rackrate.stages.run.await_servers import Readiness
 from rackrate.stages.run.finish import finish
 from rackrate.stages.run.teardown import sweep, teardown, teardown_stopped
 from rackrate_contract.selectors import Selector
+from tests.unit.node_groups import FakeNodeGroups
 from tests.unit.samples import LABEL, SETTINGS, node
 from tests.unit.stages.campaigns import GROUPS, NO_CAPACITY
 from tests.unit.stages.runs import ARN, EXECUTIONS, RUN, States
@@ -35,38 +36,6 @@ def refused(code):
     return ClientError({"Error": {"Code": code, "Message": "because"}}, "UpdateNodegroupConfig")
 
 
-class Eks:
-    """Two node groups that store their desired size. The test decides when nodes are ready."""
-
-    def __init__(self):
-        self.groups = {
-            name: {
-                "status": "ACTIVE",
-                "instanceTypes": ["c5.large"],
-                "scalingConfig": {"minSize": 0, "desiredSize": 0, "maxSize": 2},
-                "health": {"issues": []},
-            }
-            for name in GROUPS
-        }
-        self.updates = []
-        self.refusals = []
-
-    def describe_nodegroup(self, *, clusterName, nodegroupName):
-        assert nodegroupName, "the client itself refuses an empty name"
-        if nodegroupName not in self.groups:
-            raise refused("ResourceNotFoundException")
-        return {"nodegroup": self.groups[nodegroupName]}
-
-    def update_nodegroup_config(self, *, clusterName, nodegroupName, scalingConfig):
-        if self.refusals:
-            raise self.refusals.pop(0)
-        self.updates.append((nodegroupName, scalingConfig["desiredSize"]))
-        self.groups[nodegroupName]["scalingConfig"] = scalingConfig
-
-    def desired(self):
-        return [self.groups[name]["scalingConfig"]["desiredSize"] for name in GROUPS]
-
-
 @pytest.fixture
 def settings():
     return IDLE
@@ -74,7 +43,7 @@ def settings():
 
 @pytest.fixture
 def eks():
-    return Eks()
+    return FakeNodeGroups(*GROUPS, nodes=0)
 
 
 @pytest.fixture
@@ -353,7 +322,6 @@ class TestWake:
     def test_launches_that_fail_without_a_health_issue_are_quoted(
         self, wake, store, eks, autoscaling
     ):
-        eks.groups["ng-1"]["resources"] = {"autoScalingGroups": [{"name": "eks-ng-1"}]}
         autoscaling.note("eks-ng-1", "Failed", NOT_ELIGIBLE, minutes_ago=2)
         wake()
         assert wake().ready is False, "Auto Scaling tries again"
@@ -375,7 +343,6 @@ class TestWake:
     def test_auto_scaling_that_cannot_be_asked_hides_no_health_issue(
         self, wake, eks, autoscaling, fault
     ):
-        eks.groups["ng-1"]["resources"] = {"autoScalingGroups": [{"name": "eks-ng-1"}]}
         autoscaling.fails = fault
         wake()
         eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
