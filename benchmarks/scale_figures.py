@@ -159,7 +159,7 @@ def collections_of(
 ) -> list[Json]:
     """How long each round's collection took after its last test had ended, in order.
 
-    Kubernetes tells that end in whole seconds, so each figure is up to a second too large.
+    Kubernetes reports that end in whole seconds, so each figure is up to a second too large.
     """
     ended: dict[tuple[int, int], list[float]] = defaultdict(list)
     for each in trials:

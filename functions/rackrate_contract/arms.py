@@ -29,7 +29,7 @@ class InstanceNetwork(Document):
     bandwidth_weighting: BandwidthWeighting = "default"
     """The weighting that the bandwidth contains."""
     unknown_types: tuple[str, ...] = ()
-    """The types, as the nodes tell them, that EC2 does not know."""
+    """The types, as the nodes report them, that EC2 does not know."""
 
     @property
     def bursts(self) -> bool:
@@ -61,7 +61,7 @@ class InstancePlacement(Document):
     """Where EC2 says that a node's instance is, how it was bought, and how it was set."""
 
     group: str | None = None
-    """The name of its placement group, or the id if EC2 did not tell the name; null if it is in
+    """The name of its placement group, or the id if EC2 did not report the name; null if it is in
     none."""
     group_id: str | None = None
     parent_group_id: str | None = None
@@ -91,7 +91,7 @@ class Node(Document):
     zone: str | None = None
     """As EC2 says, or the node's label where EC2 did not tell."""
     ec2_placement: InstancePlacement | None = None
-    """Null if EC2 did not tell it."""
+    """Null if EC2 did not report it."""
     region: str | None = None
     image: str | None = None
     """The machine image."""

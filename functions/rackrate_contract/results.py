@@ -76,7 +76,7 @@ class CounterIncreases(Document):
     nodes: dict[str, dict[str, dict[str, int | None]]]
     """Node to interface to counter; null if the counter was read only once or fell."""
     gauges: dict[str, dict[str, dict[str, Gauge]]]
-    """Node to interface to gauge: what ENA's driver tells that is no counter."""
+    """Node to interface to gauge: what ENA's driver reports that is no counter."""
 
 
 class Versions(Document):

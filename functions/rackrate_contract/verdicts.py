@@ -188,7 +188,7 @@ class Verdict(Document):
     blocks: int
     pairs: Pairs
     partitions: PartitionPairs | None = None
-    """The arm's pairs by partition; null where it has none, or EC2 did not tell them."""
+    """The arm's pairs by partition; null where it has none, or EC2 did not report them."""
     span_seconds: float | None = None
     """From the start of the first trial to the end of the last."""
     scope: Scope

@@ -86,10 +86,10 @@ _IDS = tuple(
 )
 
 
-#: The ends after which a run can go on, and the error of one that cannot: its nodes are gone.
+#: The ends after which a run can go on, and the error of one that cannot: its nodes are missing.
 CONTINUABLE = frozenset({"failed", "aborted", "timed_out"})
 NODES_CHANGED = "NodesChanged"
-#: The stack that the command takes without being told.
+#: The stack that the command takes by default.
 DEFAULT_STACK = "rackrate"
 
 

@@ -1,4 +1,4 @@
-"""Draws: replace the nodes of all arms, so that their placement is drawn anew.
+"""Draws: replace the nodes of all arms, so that their placement is drawn again.
 
 All node groups go to zero at the same time, and back when the last node is gone. A cluster
 placement group without instances gets its place anew from the next launch (Amazon EC2 user guide,

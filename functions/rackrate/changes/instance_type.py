@@ -76,7 +76,7 @@ class InstanceType(Change):
         return None if value is None else str(value)
 
     def before(self, resources: Resources) -> Json:
-        """The sizes of the node groups. The versions that a sweep makes tell what they are of."""
+        """The sizes of the node groups. The versions that a sweep creates name their source."""
         return sizes_before(resources)
 
     def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:

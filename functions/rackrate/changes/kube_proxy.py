@@ -1,4 +1,4 @@
-"""A sweep over the modes of kube-proxy: the add-on is configured anew, on the same nodes."""
+"""A sweep over the modes of kube-proxy: the add-on is reconfigured on the same nodes."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def renew[T: (int, str)](
         title: the step's title.
         progress: what the last call returned; empty at the first call.
         resources: the stack's resources.
-        renewal: tells what they are to have, once they are empty; None leaves them as they are.
+        renewal: returns what they are to have, once they are empty; None leaves them as they are.
         count: the number of nodes of each arm; by default the stack's.
 
     Raises:

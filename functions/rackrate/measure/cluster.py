@@ -252,7 +252,7 @@ class Cluster:
             self._request("PUT", path, body=dict(manifest))
 
     def delete(self, path: str, *, foreground: bool = False, at_once: bool = False) -> None:
-        """Delete an object; it is no error when the object is gone already.
+        """Delete an object; it is no error when the object is missing.
 
         Args:
             path: the object.
@@ -494,7 +494,7 @@ def _is_refusal(error: ApiException) -> bool:
 
     Both can have the status 403. Kubernetes' authorizer names the user in its message
     (k8s.io/apiserver, `responsewriters.Forbidden`), and admission does not. A webhook chooses the
-    status itself. A namespace that is being deleted refuses everything, and may be made again.
+    status itself. A namespace that is being deleted refuses everything, and may be recreated.
     """
     message = _message(error)
     if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):

@@ -162,7 +162,7 @@ def traffic(net_dev: str) -> dict[str, dict[str, int]]:
 
 
 def ena(statistics: str) -> dict[str, int]:
-    """What ENA's driver tells of an interface beside its traffic; empty for other drivers.
+    """What ENA's driver reports on an interface beside its traffic; empty for other drivers.
 
     Args:
         statistics: the output of `ethtool --statistics <interface>`.

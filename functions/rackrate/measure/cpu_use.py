@@ -35,14 +35,14 @@ _SCRIPT = (
     f' echo "$up $total"; sleep {_PERIOD_SECONDS}; done'
 )
 ARGV = ("sh", "-c", _SCRIPT)
-#: Ticks of a second. Linux tells programs so many on all processors that EKS has (USER_HZ).
+#: Ticks of a second. Linux reports so many on all processors that EKS has (USER_HZ).
 _TICKS = 100
 _LINE = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))"
     r" (\d{1,10}\.\d\d) (\d{1,18})",
     re.ASCII,
 )
-#: The kubelet tells the times of containers in whole seconds.
+#: The kubelet reports the times of containers in whole seconds.
 _KUBELET_SECONDS = 1.0
 #: More lines than this are not read, and so many more than the time needs.
 _MOST_LINES, _SPARE_LINES = 10_000, 60
@@ -104,7 +104,7 @@ def readings(log: str) -> list[Reading]:
 def percent_used(samples: Sequence[Reading], span: Span) -> float | None:
     """The CPU time that a member used while a trial was measured; 100 % is one CPU.
 
-    A trial's container also connects, warms up and ends, and the kubelet tells its life in whole
+    A trial's container also connects, warms up and ends, and the kubelet reports its life in whole
     seconds. The tool's own duration is more precise, and the member is busiest meanwhile. So this
     is the mean over the busiest stretch that surely fits between the readings in that duration. If
     the tool does not say how long it measured, it is the mean over the life of its container.

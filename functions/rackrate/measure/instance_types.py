@@ -16,7 +16,7 @@ def instance_types(ec2: Any, names: Iterable[str | None]) -> dict[str, Json]:
 
     Args:
         ec2: a client of EC2.
-        names: the names of types; None where a node tells none.
+        names: the names of types; None where a node reports none.
 
     Raises:
         Throttled: EC2 throttled the request.

@@ -68,7 +68,7 @@ def queues(text: str) -> Queues:
     Where a driver has separate ones, the receive queues count.
 
     Raises:
-        Unreadable: the text tells no number of queues in use.
+        Unreadable: the text has no number of queues in use.
     """
     _, separator, rest = text.partition(_MAXIMUMS)
     maximums, current, used = rest.partition(_CURRENT)

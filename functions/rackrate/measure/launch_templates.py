@@ -17,7 +17,7 @@ from rackrate.measure.node_groups import NodeGroup
 
 _DESCRIPTION = "rackrate: made of version {} for a sweep"
 _MADE_OF = re.compile(_DESCRIPTION.format(r"(\d{1,9})"), re.ASCII)
-#: The most that EC2 tells at a time.
+#: The most that EC2 lists at a time.
 _PAGE = 200
 
 

@@ -446,7 +446,7 @@ def holder(
         run_id: the run.
         owner_uid: the UID of its owner object.
         arm: the arm.
-        number: tells it from the arm's other holders.
+        number: differs from those of the arm's other holders.
         image: the tools' image.
         tolerations: the taints that it tolerates.
     """

@@ -354,7 +354,7 @@ def _is_of(pod: Json, test: str, arm: str) -> bool:
 
 
 def _member_alone(pod: Json, test: WorkloadTest) -> Json:
-    """A member's pod without what it tells of the container that counts, which may fail."""
+    """A member's pod without the status of the container that counts, which may fail."""
     status = pod.get("status", {})
     statuses = [c for c in status.get("containerStatuses", []) if c.get("name") == test.name]
     return {**pod, "status": {**status, "containerStatuses": statuses}}
@@ -402,7 +402,7 @@ def read(
 ) -> dict[str, list[Member]]:
     """The members of a workload as they are now, by arm.
 
-    One that ended has its last words, and one that has no volume what its claim tells.
+    One that ended has its last words, and one that has no volume the message of its claim.
     """
     selector = manifests.selector({**labels(run_id), TEST: test.name})
     pods = cluster.list(pods_path("pod", settings), selector)
@@ -432,7 +432,7 @@ def _of_claims(events: Iterable[Json]) -> dict[str, str]:
 
 
 def _with_words_of_claim(member: Member, test: WorkloadTest, claims: Mapping[str, str]) -> Member:
-    """A member that never ran, with what the claim of its volume tells."""
+    """A member that never ran, with the message of the claim of its volume."""
     if member.lost is None or member.pod is None or _has_run(member, test):
         return member
     # Kubernetes names the claim of an ephemeral volume after the pod and the volume.

@@ -130,7 +130,7 @@ def groups_of(eks: Any, cluster_name: str, arms: Iterable[StackArm]) -> list[Nod
     """All node groups of arms, in the same order.
 
     Raises:
-        NodesUnavailable: a node group of an arm is gone, or an arm has none that is known.
+        NodesUnavailable: a node group of an arm is missing, or an arm has none that is known.
         Throttled: EKS throttled the request.
     """
     groups: list[NodeGroup] = []

@@ -165,9 +165,9 @@ def _cpus(quantity: str | None) -> int | None:
 
 
 def _scale(label: str | None) -> float | None:
-    """The scale that a label tells. What is no share of a network tells none.
+    """The scale that a label names; None if it is no share of a network.
 
-    `rackrate.stages.run.plan` refuses nodes that do not all tell the same.
+    `rackrate.stages.run.plan` refuses nodes that do not all have the same.
     """
     try:
         scale = math.nan if label is None else float(label)

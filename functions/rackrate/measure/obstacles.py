@@ -120,7 +120,7 @@ def lost_arms(
 
     Args:
         obstacles: the obstacle of each pair of the plan.
-        seen: the answer of the call before, for obstacles that do not tell when they began.
+        seen: the answer of the call before, for obstacles whose beginning is unknown.
         time: the time now.
     """
     since: dict[str, list[str]] = {}

@@ -37,7 +37,7 @@ def placed(ec2: Any, nodes: Sequence[Node]) -> list[Node]:
         nodes: the nodes, with the facts that Kubernetes reports.
     """
     ids = [node.instance_id for node in nodes if node.instance_id]
-    # A filter lists the instances that exist. InstanceIds fails if one of them is gone.
+    # A filter lists the instances that exist. InstanceIds fails if one of them is missing.
     instances = {
         instance["InstanceId"]: instance
         for reservation in _listed(ec2.describe_instances, "Reservations", "instance-id", ids)
@@ -116,7 +116,7 @@ def _placed(
 
 
 def _ena_express(instance: Mapping[str, Any]) -> bool | None:
-    """Whether all interfaces of the first network card have ENA Express; None if EC2 tells of none.
+    """Whether all interfaces of the first network card have ENA Express; None if EC2 reports none.
 
     The VPC CNI gives a pod an address of any of them (amazon-vpc-cni-k8s v1.23.1, data_store.go).
     """
@@ -129,7 +129,7 @@ def _ena_express(instance: Mapping[str, Any]) -> bool | None:
 
 
 def _layers(ec2: Any, nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
-    """The location in EC2's network of the nodes whose labels do not tell it, by node.
+    """The location in EC2's network of the nodes whose labels do not have it, by node.
 
     Few instance types have one (the EC2 user guide, "Prerequisites for Amazon EC2 instance
     topology"). EC2 lists no instances of other types, so an empty answer settles the whole type.

@@ -97,7 +97,7 @@ def age_seconds(thing: Mapping[str, Any]) -> float:
 
 
 def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
-    """How a test ended in a pod that finished, exceeded its deadline, or is gone (None)."""
+    """How a test ended in a pod that finished, exceeded its deadline, or is missing (None)."""
     if pod is None:
         return Outcome(False, "the client pod was deleted before its output could be read")
     status = pod.get("status", {})

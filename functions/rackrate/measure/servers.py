@@ -18,7 +18,7 @@ def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Json:
     """The run's owner object in a namespace.
 
     Raises:
-        ServersNotReady: the object is gone.
+        ServersNotReady: the object is missing.
     """
     owner = find_owner(run_id, namespace, cluster)
     if owner is None:
@@ -27,7 +27,7 @@ def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Json:
 
 
 def find_owner(run_id: str, namespace: str, cluster: Cluster) -> Json | None:
-    """The run's owner object in a namespace, or None when it is gone."""
+    """The run's owner object in a namespace, or None when it is missing."""
     return cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{manifests.owner_name(run_id)}")
 
 

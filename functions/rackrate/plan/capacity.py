@@ -96,7 +96,7 @@ def addresses_per_node(
 def strategies_of(described: Mapping[str, Any]) -> list[str]:
     """The strategies of the placement groups that an instance type can be in.
 
-    EC2 does not tell of precision-time groups, so not all types that have the strategy here work.
+    EC2 does not report precision-time groups, so not all types that have the strategy here work.
 
     Args:
         described: the instance type, as DescribeInstanceTypes returns it.

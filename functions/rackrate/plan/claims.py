@@ -23,7 +23,7 @@ _Placed = tuple[Node, InstancePlacement]
 
 
 def placement_faults(arms: Sequence[Arm], whereabouts: Mapping[str, str]) -> list[Fault]:
-    """The arms whose nodes are not placed, or have no ENA Express, as the arm says; as EC2 tells.
+    """The arms whose nodes are not placed, or have no ENA Express, as the arm says; as EC2 reports.
 
     Args:
         arms: the plan's arms in its order, with their nodes.

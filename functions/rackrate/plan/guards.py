@@ -263,7 +263,7 @@ def confound(outlook: Outlook, about: Confound) -> Guard:
 
 
 def unknown_types(outlook: Outlook) -> Guard:
-    """Warn if EC2 does not know the type that a node tells, so that its limits are unknown."""
+    """Warn if EC2 does not know the type that a node reports, so that its limits are unknown."""
     types = sorted({name for arm in outlook.arms for name in arm.network.unknown_types})
     return _guard(
         UNKNOWN_TYPES,

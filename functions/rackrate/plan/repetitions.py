@@ -95,7 +95,7 @@ def partners(items: Iterable[Item]) -> dict[TrialKey, Partners]:
 def paired_trials(items: Iterable[Item], stored: Mapping[TrialKey, Attempted]) -> set[TrialKey]:
     """The measured trials of blocks whose partners are all measured.
 
-    A run that is continued keeps these. It measures the others anew with their partners, so that no
+    A run that is continued keeps these. It repeats the others with their partners, so that no
     pair has the time between in it.
     """
     return {

@@ -100,10 +100,10 @@ def _fits(new: Node, first: Node, arm: Arm, arms: Sequence[Arm]) -> bool:
     """Whether a node can take the place that the plan gave to another node."""
     if (new.instance_type, new.network_scale) != (first.instance_type, first.network_scale):
         return False
-    # Where EC2 told where the first node was, it must tell where the new one is.
+    # Where EC2 reported where the first node was, it must report where the new one is.
     if (new.ec2_placement is None) != (first.ec2_placement is None):
         return False
-    # Results tell which pairs share a partition by the nodes that the plan found.
+    # Results report which pairs share a partition by the nodes that the plan found.
     if _partition(new) != _partition(first):
         return False
     zones = any(each.pairs != "any" for each in arms if each.stack_arm == arm.stack_arm)

@@ -48,7 +48,7 @@ METHOD = (
 
 #: Runs of one stack that start less than this apart are of the same hours.
 _SAME_HOURS = timedelta(hours=12)
-#: A longer time is told in days.
+#: A longer time is written in days.
 _MOST_HOURS = 36
 _DRAWS_NAMED = 6
 #: The most answers that a sentence names.
@@ -73,8 +73,8 @@ class RunOnNodes(NamedTuple):
     Attributes:
         run_id: its id.
         verdicts: its verdicts of an arm against another.
-        nodes: what tells its nodes from all others, such as their instance ids.
-        stack: what tells its stack from all others; empty if unknown.
+        nodes: what identifies its nodes, such as their instance ids.
+        stack: what identifies its stack; empty if unknown.
         started_at: when it started, ISO 8601, UTC; empty if unknown.
         seconds: how long it took.
     """
@@ -150,10 +150,10 @@ def draws_of_runs(runs: Sequence[RunOnNodes]) -> list[DrawOfRuns]:
 def why_one_draw(runs: Sequence[RunOnNodes]) -> str:
     """Which pooled runs count as one draw, and why.
 
-    Runs on the same nodes tell nothing of other placements, and runs of one stack in the same hours
-    nothing of other hours. From `LEAST_DRAWS` stacks on all runs of a stack count as one, so that
-    the stacks are the replicates. Runs that are all of one stack and the same hours count by their
-    nodes, as the draws of a campaign do: their claim names that stack and these hours.
+    Runs on the same nodes say nothing about other placements, and those of one stack in the same
+    hours nothing about other hours. From `LEAST_DRAWS` stacks on all runs of a stack count as one,
+    so that the stacks are the replicates. Runs that are all of one stack and the same hours count
+    by their nodes, as the draws of a campaign do: their claim names that stack and these hours.
     """
     groups = _together(runs)
     hours = f" within {_SAME_HOURS // timedelta(hours=1)} h"
@@ -301,7 +301,7 @@ def conclusion(
 
 
 def drifts(answer: Answer) -> Iterator[str]:
-    """What an answer's draws tell against their being alike."""
+    """Why an answer's draws may not be alike."""
     if answer.changed:
         yield "the newest draw is not like those before it"
     if answer.trend is not None:

@@ -57,7 +57,7 @@ def headline(against: str, verdicts: Sequence[Judged]) -> str:
 
     Args:
         against: what the verdicts are against, such as `against baseline, on these nodes`.
-        verdicts: the verdicts. Many arms that differ are told in numbers.
+        verdicts: the verdicts. Many arms that differ are counted.
     """
     clauses = _clauses(verdicts)
     opened = capitalized(against)

@@ -21,7 +21,7 @@ def partition_pairs(arm: Arm, trials: Sequence[Trial], metric: str) -> Partition
         metric: one of the test's metrics.
 
     Returns:
-        None if no pair has partitions, or EC2 did not tell those of all.
+        None if no pair has partitions, or EC2 did not report those of all.
     """
     nodes, trials = _nodes(arm), _within(arm, trials)
     values: dict[bool, list[float]] = defaultdict(list)

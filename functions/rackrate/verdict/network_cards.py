@@ -1,4 +1,4 @@
-"""What the nodes' network cards tell of a run: drivers, ENA Express, tracked connections. Pure."""
+"""Facts of the nodes' network cards: drivers, ENA Express, tracked connections. Pure."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _intervals(ours: Floats, theirs: Floats, errors: Sequence[float]) -> list[En
 
 @functools.lru_cache(maxsize=8)
 def _exchanges(ours: int, theirs: int) -> tuple[Floats, Floats, int]:
-    """Ways to divide the deviations of two arms anew, the same ones in every call.
+    """Ways to divide the deviations of two arms again, the same ones in every call.
 
     Returns:
         For each way that exchanges some, which of the arm's it takes away and which of the

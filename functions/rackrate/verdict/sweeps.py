@@ -149,7 +149,7 @@ def growth(cells: Sequence[SweepCell], times: Sequence[SweepCell] = ()) -> str:
 
     Args:
         cells: the metric's cells, in the order of the values.
-        times: the cells of the median time of the same test, which are told beside it.
+        times: the cells of the median time of the same test, which are named beside it.
     """
     first, *others = cells
     of_what = f"the growth of {_subject(first)} of {first.arm}"

@@ -21,7 +21,7 @@ from rackrate_text.words import counted
 
 #: All pairs of a round are to send for this share of a test.
 LEAST_OVERLAP = 0.80
-#: Kubelets and iperf3 tell whole seconds. A round counts as apart only if it is so whatever the
+#: Kubelets and iperf3 report whole seconds. A round counts as apart only if it is so whatever the
 #: fractions were.
 RESOLUTION_SECONDS = 1.0
 
@@ -80,7 +80,7 @@ def _of_test(name: str, rounds: Mapping[tuple[int, int], Sequence[Sending]]) -> 
 
 
 def _sending(trial: Trial, test: TestBase) -> Sending | None:
-    """When a trial sent: by its tool's clock if it tells, or else by its container's life."""
+    """When a trial sent: by its tool's clock if known, or else by its container's life."""
     if trial.interval is None:
         return None
     started, finished = trial.interval
