@@ -60,6 +60,15 @@ def references(value):
     return names
 
 
+def resolved(name, **parameters):
+    """A nested template, and its values for these parameters; the others are empty."""
+    template = LOADED[ROOT / "templates" / f"{name}.yaml"]
+    values = {**dict.fromkeys(template["Parameters"], ""), "AWS::NoValue": None, **parameters}
+    known = resolver(template, values)
+    known.evaluate_conditions()
+    return template, known
+
+
 def needed(needs, name):
     """All resources that a resource needs, directly or not."""
     return needs[name] | {far for near in needs[name] for far in needed(needs, near)}
@@ -307,10 +316,7 @@ class TestArms:
     def test_load_nodes_are_in_no_group_and_lack_the_label_by_which_a_stack_finds_arms(self):
         load = NESTED["LoadNodes"]["Parameters"]
         assert load["PlacementGroup"] == load["CapacityReservationId"] == ""
-        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
-        values = {**dict.fromkeys(template["Parameters"], ""), "Arm": load["Arm"]}
-        known = resolver(template, values | {"AWS::NoValue": None})
-        known.evaluate_conditions()
+        _, known = resolved("nodegroup", Arm=load["Arm"])
         assert known.conditions["IsCompared"] is False
         selected = NESTED["Benchmark"]["Parameters"]["LoadNodeSelector"]["Fn::If"]
         assert selected[:2] == ["CreatesLoadNodes", f"rackrate.dev/arm={load['Arm']}"]
@@ -327,19 +333,14 @@ class TestArms:
     def test_the_launch_template_names_the_group_by_its_name_or_by_its_id(
         self, group, is_id, placement
     ):
-        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
-        parameters = {"PlacementGroup": group, "PlacementGroupIsId": is_id, "AWS::NoValue": None}
-        known = resolver(template, {**dict.fromkeys(template["Parameters"], ""), **parameters})
-        known.evaluate_conditions()
+        template, known = resolved("nodegroup", PlacementGroup=group, PlacementGroupIsId=is_id)
         data = template["Resources"]["LaunchTemplate"]["Properties"]["LaunchTemplateData"]
         assert known.resolve({"Placement": data["Placement"]}).get("Placement") == placement
 
     def test_nodes_of_a_placement_group_start_in_one_subnet(self):
         """A cluster group lies in one zone. The others fail at an upgrade, if not before."""
-        template = LOADED[ROOT / "templates" / "nodegroup.yaml"]
-        parameters = {"PlacementGroup": "mine", "SubnetIds": ["one", "other"]}
-        known = resolver(template, {**dict.fromkeys(template["Parameters"], ""), **parameters})
-        known.evaluate_conditions()
+        subnets = ["one", "other"]
+        template, known = resolved("nodegroup", PlacementGroup="mine", SubnetIds=subnets)
         for group in resources(template, "AWS::EKS::Nodegroup").values():
             assert known.resolve(group["Properties"]["Subnets"]) == ["one"]
 
@@ -363,10 +364,7 @@ class TestArms:
         ],
     )
     def test_the_new_group_has_its_strategys_properties(self, parameters, properties, name):
-        template = LOADED[ROOT / "templates" / "placement.yaml"]
-        values = {**dict.fromkeys(template["Parameters"], ""), "AWS::NoValue": None, **parameters}
-        known = resolver(template, {**values, "Group": "new"})
-        known.evaluate_conditions()
+        template, known = resolved("placement", **parameters, Group="new")
         group = template["Resources"]["Group"]
         actual = (
             known.resolve(group["Properties"]) if known.conditions[group["Condition"]] else None

@@ -72,15 +72,6 @@ class TestDescribe:
         assert addon.configuration == CNI.configuration
         assert addon.issues == ("AccessDenied: no role",)
 
-    def test_an_addon_without_a_configuration_has_an_empty_one(self, eks, stub):
-        addon = {"addonName": "vpc-cni", "addonVersion": CNI.version, "status": "ACTIVE"}
-        stub.add_response("describe_addon", {"addon": addon}, self.ASKED)
-        assert self.describe(eks).configuration == {}
-
-    def test_a_cluster_without_it_is_no_error(self, eks, stub):
-        stub.add_client_error("describe_addon", "ResourceNotFoundException")
-        assert self.describe(eks) is None
-
     def test_throttling_is_told_from_other_errors(self, eks, stub):
         stub.add_client_error("describe_addon", "ThrottlingException")
         with pytest.raises(Throttled):
@@ -138,10 +129,6 @@ class TestUpdate:
         )
         assert self.update(eks) == "u-1"
 
-    def test_another_update_is_waited_for(self, eks, stub):
-        stub.add_client_error("update_addon", "ResourceInUseException")
-        assert self.update(eks) is None
-
     @pytest.mark.parametrize("code", ["InvalidParameterException", "InvalidRequestException"])
     def test_a_refusal_is_quoted(self, eks, stub, code):
         stub.add_client_error("update_addon", code, "Addon version specified is not supported")
@@ -172,7 +159,7 @@ def daemon_set(*, generation=2, observed=2, nodes=4, updated=4, available=4):
 
 
 @pytest.mark.parametrize(
-    ("found", "counts"),
+    ("read", "counts"),
     [
         (None, (0, 0)),
         (daemon_set(), (4, 4)),
@@ -183,5 +170,5 @@ def daemon_set(*, generation=2, observed=2, nodes=4, updated=4, available=4):
         ({"metadata": {"generation": 1}}, (0, 1)),
     ],
 )
-def test_a_node_has_it_when_its_pod_is_new_and_available(found, counts):
-    assert nodes_with_it(found) == counts
+def test_a_node_has_it_when_its_pod_is_new_and_available(read, counts):
+    assert nodes_with_it(read) == counts

@@ -161,18 +161,6 @@ def test_containers_tell_that_a_pod_is_finished_before_its_phase_does(containers
     assert is_finished(pod("Running", *containers)) is expected
 
 
-def test_a_pod_is_finished_when_its_last_test_ended_though_its_phase_says_running():
-    assert is_finished(pod("Running", ended("tcp-1"), ended("rtt")))
-
-
-def test_a_pod_is_finished_when_a_test_before_the_last_failed():
-    assert is_finished(pod("Pending", ended("tcp-1", 1), WAITING))
-
-
-def test_a_pod_between_two_tests_is_not_finished():
-    assert not is_finished(pod("Pending", ended("tcp-1"), WAITING))
-
-
 # -- images that cannot be pulled
 
 NO_VARIANT = [
@@ -203,9 +191,9 @@ def not_pulled(message, reason="ErrImagePull"):
 
 @pytest.mark.parametrize("message", NO_VARIANT)
 def test_an_image_without_a_variant_for_the_node_is_not_called_missing(message):
-    told = missing_part(not_pulled(message), "load")
-    assert "tools:1 has no variant for the architecture" in told and "ToolImage=build" in told
-    assert "no image" not in told
+    reason = missing_part(not_pulled(message), "load")
+    assert "tools:1 has no variant for the architecture" in reason and "ToolImage=build" in reason
+    assert "no image" not in reason
 
 
 def test_a_program_for_another_architecture_is_a_variant_that_there_is_not():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,9 +234,3 @@ def test_without_a_price_the_budget_is_not_checked_and_that_is_told():
     (warning,) = check_budget(campaign_of(budget_dollars=0.01), estimate, faults)
     assert "not known" in warning
     assert faults == []
-
-
-def test_least_is_never_above_most():
-    for least, most in itertools.product((1, 4), (4, 12)):
-        campaign = campaign_of(draws=Draws(least=least, most=most))
-        assert campaign.least <= campaign.most

@@ -136,22 +136,6 @@ def test_one_pair_of_an_arm_at_a_time_unless_all_load_the_network_together(plan)
             assert most == 1
 
 
-@given(plans().filter(lambda plan: plan["direction"] == "alternate"))
-def test_a_pairs_direction_alternates_from_block_to_block(plan):
-    last = {}
-    for item in block_items(build(**plan)):
-        for pair in item.pairs:
-            key = pair.arm, edge(pair)
-            assert last.get(key) != way(pair)
-            last[key] = way(pair)
-
-
-def test_one_pair_is_the_same_in_every_block():
-    arms = [arm("a", names("a", 8)), arm("b", names("b", 5))]
-    items = block_items(build(arms=arms, blocks=12))
-    assert len({(p.arm, edge(p)) for item in items for p in item.pairs}) == 2
-
-
 def test_orders_differ_between_blocks():
     arms = [arm("a", names("a", 4)), arm("b", names("b", 4))]
     items = block_items(build(blocks=20, arms=arms, pairing="mesh", load="together"))

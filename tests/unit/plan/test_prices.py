@@ -41,6 +41,14 @@ def client():
     return pricing.client(session, "eu-west-1")
 
 
+@pytest.fixture
+def stub(client):
+    """The client's responses, all of which a test must use."""
+    with Stubber(client) as stubber:
+        yield stubber
+        stubber.assert_no_pending_responses()
+
+
 def product(usage_type, *tiers, service="AmazonEC2", **attributes):
     """A product as in GetProducts, in the price list's `aws_v1` format."""
     dimensions = {
@@ -87,7 +95,7 @@ EC2_ANSWER = answer(product("EU-BoxUsage:c5.large", ("0", "0.0960000000")))
 
 
 class TestAskingTheApi:
-    def test_an_instances_hour_is_asked_for_by_every_attribute_that_makes_it_one(self, client):
+    def test_an_instances_hour_is_asked_for_by_every_attribute_of_it(self, client, stub):
         expected = {
             "ServiceCode": "AmazonEC2",
             "FormatVersion": "aws_v1",
@@ -103,46 +111,40 @@ class TestAskingTheApi:
                 )
             ],
         }
-        with Stubber(client) as stub:
-            stub.add_response("get_products", EC2_ANSWER, expected)
-            price = prices([C5], region="eu-west-1", pricing=client)[C5]
+        stub.add_response("get_products", EC2_ANSWER, expected)
+        price = prices([C5], region="eu-west-1", pricing=client)[C5]
         assert (price.usd, price.source) == (0.096, "AWS Price List API, eu-west-1")
         assert price.trouble is None
 
-    def test_every_page_is_read(self, client):
+    def test_every_page_is_read(self, client, stub):
         other = answer(product("EU-BoxUsage:c5.xlarge", ("0", "0.192")), NextToken="more")
-        with Stubber(client) as stub:
-            stub.add_response("get_products", other)
-            stub.add_response("get_products", EC2_ANSWER)
-            assert prices([C5], region="eu-west-1", pricing=client)[C5].usd == 0.096
+        stub.add_response("get_products", other)
+        stub.add_response("get_products", EC2_ANSWER)
+        assert prices([C5], region="eu-west-1", pricing=client)[C5].usd == 0.096
 
-    def test_a_price_is_asked_for_once_in_a_process(self, client):
-        with Stubber(client) as stub:
-            stub.add_response("get_products", EC2_ANSWER)
-            first = prices([C5], region="eu-west-1", pricing=client)
-            again = prices([C5], region="eu-west-1", pricing=client)
-            assert first == again
-            stub.assert_no_pending_responses()
+    def test_a_price_is_asked_for_once_in_a_process(self, client, stub):
+        stub.add_response("get_products", EC2_ANSWER)
+        first = prices([C5], region="eu-west-1", pricing=client)
+        again = prices([C5], region="eu-west-1", pricing=client)
+        assert first == again
 
-    def test_a_region_does_not_take_anothers_price(self, client):
-        with Stubber(client) as stub:
-            stub.add_response("get_products", EC2_ANSWER)
-            stub.add_response("get_products", answer())
-            prices([C5], region="eu-west-1", pricing=client)
-            assert prices([C5], region="us-east-1", pricing=client)[C5].usd == 0.085
+    def test_a_region_does_not_take_anothers_price(self, client, stub):
+        stub.add_response("get_products", EC2_ANSWER)
+        stub.add_response("get_products", answer())
+        prices([C5], region="eu-west-1", pricing=client)
+        assert prices([C5], region="us-east-1", pricing=client)[C5].usd == 0.085
 
-    def test_cross_zone_traffic_is_asked_for_by_the_region_it_leaves(self, client):
+    def test_cross_zone_traffic_is_asked_for_by_the_region_it_leaves(self, client, stub):
         meters = answer(
             product("EU-DataTransfer-Regional-Bytes", ("0", "0.01"), service="AWSDataTransfer"),
             product("EU-DataTransfer-xAZ-Out-Bytes", ("0", "0.00"), service="AWSDataTransfer"),
         )
-        with Stubber(client) as stub:
-            stub.add_response(
-                "get_products",
-                meters,
-                {"ServiceCode": "AWSDataTransfer", "Filters": ANY, "FormatVersion": "aws_v1"},
-            )
-            by_query = prices([CROSS_ZONE_GIGABYTE], region="eu-west-1", pricing=client)
+        stub.add_response(
+            "get_products",
+            meters,
+            {"ServiceCode": "AWSDataTransfer", "Filters": ANY, "FormatVersion": "aws_v1"},
+        )
+        by_query = prices([CROSS_ZONE_GIGABYTE], region="eu-west-1", pricing=client)
         assert by_query[CROSS_ZONE_GIGABYTE].usd == 0.01
 
     @pytest.mark.parametrize(
@@ -213,35 +215,32 @@ class TestReadingAnAnswer:
 
 
 class TestWhenTheApiDoesNotTell:
-    def test_a_refusal_takes_the_table_and_asks_no_more(self, client):
-        with Stubber(client) as stub:
-            stub.add_client_error("get_products", "AccessDeniedException", http_status_code=400)
-            by_query = prices([C5, CLUSTER_HOUR], region="us-east-1", pricing=client)
-            stub.assert_no_pending_responses()
+    def test_a_refusal_takes_the_table_and_asks_no_more(self, client, stub):
+        stub.add_client_error("get_products", "AccessDeniedException", http_status_code=400)
+        by_query = prices([C5, CLUSTER_HOUR], region="us-east-1", pricing=client)
         assert (by_query[C5].usd, by_query[CLUSTER_HOUR].usd) == (0.085, 0.10)
         assert {price.trouble for price in by_query.values()} == {
             "the API answered AccessDeniedException"
         }
 
-    def test_a_query_it_does_not_understand_says_nothing_of_the_next(self, client):
-        with Stubber(client) as stub:
-            stub.add_client_error("get_products", "InvalidParameterException")
-            stub.add_response("get_products", EC2_ANSWER)
-            by_query = prices([CROSS_ZONE_GIGABYTE, C5], region="eu-west-1", pricing=client)
+    def test_a_query_it_does_not_understand_says_nothing_of_the_next(self, client, stub):
+        stub.add_client_error("get_products", "InvalidParameterException")
+        stub.add_response("get_products", EC2_ANSWER)
+        by_query = prices([CROSS_ZONE_GIGABYTE, C5], region="eu-west-1", pricing=client)
         assert by_query[CROSS_ZONE_GIGABYTE].trouble is not None
         assert by_query[C5].trouble is None
 
     def test_an_api_that_cannot_be_reached_is_tried_for_one_price_only(self):
         class Unreachable:
-            asked = 0
+            requests = 0
 
             def get_paginator(self, name):
-                self.asked += 1
+                self.requests += 1
                 raise EndpointConnectionError(endpoint_url="https://api.pricing.example")
 
         unreachable = Unreachable()
         by_query = prices([C5, CLUSTER_HOUR], region="us-east-1", pricing=unreachable)
-        assert unreachable.asked == 1
+        assert unreachable.requests == 1
         assert by_query[C5].usd == 0.085
         assert "could not be reached" in (by_query[C5].trouble or "")
 
@@ -258,10 +257,9 @@ class TestWhenTheApiDoesNotTell:
             json.dumps(product("BoxUsage:c5.large", ("zero", "1"))),
         ],
     )
-    def test_an_answer_that_makes_no_sense_takes_the_table(self, client, text):
-        with Stubber(client) as stub:
-            stub.add_response("get_products", {"FormatVersion": "aws_v1", "PriceList": [text]})
-            price = prices([C5], region="us-east-1", pricing=client)[C5]
+    def test_an_answer_that_makes_no_sense_takes_the_table(self, client, stub, text):
+        stub.add_response("get_products", {"FormatVersion": "aws_v1", "PriceList": [text]})
+        price = prices([C5], region="us-east-1", pricing=client)[C5]
         assert (price.usd, price.trouble) == (0.085, "the API's answer could not be read")
 
     @given(
@@ -313,11 +311,10 @@ class TestWhenTheApiDoesNotTell:
         assert (price.usd, price.source) == (None, "unknown")
         assert price.trouble
 
-    def test_the_tables_price_is_not_kept_for_when_the_api_answers_again(self, client):
+    def test_the_tables_price_is_not_kept_for_when_the_api_answers_again(self, client, stub):
         prices([C5], region="eu-west-1", pricing=None)
-        with Stubber(client) as stub:
-            stub.add_response("get_products", EC2_ANSWER)
-            assert prices([C5], region="eu-west-1", pricing=client)[C5].usd == 0.096
+        stub.add_response("get_products", EC2_ANSWER)
+        assert prices([C5], region="eu-west-1", pricing=client)[C5].usd == 0.096
 
 
 @pytest.mark.parametrize("figure", FALLBACK.values(), ids=lambda figure: figure.source[-40:])

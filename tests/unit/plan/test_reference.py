@@ -220,22 +220,16 @@ def test_what_the_stack_takes_the_schema_takes_and_its_warm_up_can_be_read_again
     assert warm_up.expected_seconds <= 2.5
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        {"blocks": 6.0, "seed": 42.0},
-        {"$schema": "./plan.schema.json", "blocks": 6},
-        {"blocks": {"least": 6.0, "most": 8.0}, "pairing": {"random": 1.0}},
-        {"tests": [{"name": "tcp-1", "streams": 2.0, "seconds": 3.0}]},
-    ],
-)
-def test_a_whole_number_is_an_integer_and_the_schemas_name_may_stand_in_the_plan(raw):
+def test_the_schemas_name_may_stand_in_the_plan():
+    raw = {"$schema": "./plan.schema.json", "blocks": 6}
     VALIDATOR.validate(raw)
     assert is_taken(raw)
 
 
 @settings(max_examples=200)
 @given(wild_plans | simple_plans | tool_tests().map(lambda test: {"tests": [test]}))
+@example({"blocks": {"least": 6, "most": 8}, "pairing": {"random": 1}, "seed": 42})
+@example({"tests": [{"name": "tcp-1", "streams": 2, "seconds": 3}]})
 def test_how_a_whole_number_is_written_changes_neither_answer(raw):
     written = as_floats(raw)
     assert VALIDATOR.is_valid(written) == VALIDATOR.is_valid(raw)

@@ -20,11 +20,16 @@ from rackrate.stack.custom_resource import NOTHING, Answer, respond, sentences, 
 from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only, request
 
 
-def test_a_request_that_was_met_is_answered_with_its_attributes():
+def served(meet, *, seconds=None, **extra):
+    """The responses to a request that a function meets in so many seconds."""
+    context = Context() if seconds is None else Context(seconds=seconds)
     with listener() as (url, responses):
-        event = request("Create", {}, ResponseURL=url)
-        serve(event, Context(), lambda _: Answer("id-1", {"Colour": "red"}))
-    answer = only(responses)
+        serve(request("Create", {}, ResponseURL=url, **extra), context, meet)
+    return responses
+
+
+def test_a_request_that_was_met_is_answered_with_its_attributes():
+    answer = only(served(lambda _: Answer("id-1", {"Colour": "red"})))
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "id-1")
     assert answer["Data"] == {"Colour": "red"}
     assert (answer["RequestId"], answer["StackId"]) == ("request", STACK_ID)
@@ -36,9 +41,7 @@ def test_a_failure_is_answered_in_its_own_words_and_is_no_replacement(extra, id_
     def meet(_):
         raise RuntimeError("a bug")
 
-    with listener() as (url, responses):
-        serve(request("Create", {}, ResponseURL=url, **extra), Context(), meet)
-    answer = only(responses)
+    answer = only(served(meet, **extra))
     assert (answer["Status"], answer["Reason"]) == ("FAILED", "RuntimeError: a bug")
     assert answer["PhysicalResourceId"] == id_
 
@@ -62,9 +65,7 @@ def test_a_failure_that_passes_by_itself_is_tried_again_within_the_request(monke
             raise failures.pop()
         return Answer("id-1")
 
-    with listener() as (url, responses):
-        serve(request("Create", {}, ResponseURL=url), Context(), meet)
-    assert only(responses)["Status"] == "SUCCESS"
+    assert only(served(meet))["Status"] == "SUCCESS"
 
 
 def test_a_failure_that_does_not_pass_in_time_is_answered(monkeypatch):
@@ -74,12 +75,8 @@ def test_a_failure_that_does_not_pass_in_time_is_answered(monkeypatch):
     def meet(_):
         raise Throttled("slow down")
 
-    with listener() as (url, responses):
-        serve(request("Create", {}, ResponseURL=url), Context(seconds=7.2), meet)
-    assert (only(responses)["Status"], only(responses)["Reason"]) == (
-        "FAILED",
-        "Throttled: slow down",
-    )
+    response = only(served(meet, seconds=7.2))
+    assert (response["Status"], response["Reason"]) == ("FAILED", "Throttled: slow down")
 
 
 def test_a_mistake_of_the_user_is_answered_at_once():
@@ -89,9 +86,7 @@ def test_a_mistake_of_the_user_is_answered_at_once():
         calls.append(event)
         raise ClientError({"Error": {"Code": "ValidationException"}}, "DescribeCluster")
 
-    with listener() as (url, responses):
-        serve(request("Create", {}, ResponseURL=url), Context(), meet)
-    assert (only(responses)["Status"], len(calls)) == ("FAILED", 1)
+    assert (only(served(meet))["Status"], len(calls)) == ("FAILED", 1)
 
 
 def test_a_function_whose_time_is_up_answers_once(monkeypatch):
@@ -109,16 +104,13 @@ def test_a_function_whose_time_is_up_answers_once(monkeypatch):
         assert answered.wait(20), "nobody answered in time"
         return Answer("too late")
 
-    with listener() as (url, responses):
-        serve(request("Create", {}, ResponseURL=url), Context(seconds=1.05), meet)
-    assert only(responses)["Status"] == "FAILED"
-    assert "out of time" in only(responses)["Reason"]
+    response = only(served(meet, seconds=1.05))
+    assert response["Status"] == "FAILED"
+    assert "out of time" in response["Reason"]
 
 
 def test_a_request_that_is_answered_later_is_not_answered_now():
-    with listener() as (url, responses):
-        serve(request("Create", {}, ResponseURL=url), Context(), lambda _: None)
-    assert responses == []
+    assert served(lambda _: None) == []
 
 
 def test_lambda_hears_of_an_answer_that_was_not_taken():
@@ -145,8 +137,7 @@ def test_an_answer_is_never_longer_than_cloudformation_takes(text):
         respond({**request("Create", {}), "ResponseURL": "http://x"}, error=text)
     assert len(sent[0].encode()) <= 4096
     reason = json.loads(sent[0])["Reason"]
-    kept = reason.removesuffix(" [...]")
-    assert (text or "unknown").startswith(kept)
+    assert (text or "unknown").startswith(reason.removesuffix(" [...]"))
     if reason == (text or "unknown"):
         return
     assert len(sent[0].encode()) > 4096 - 24, "cut more than needed"

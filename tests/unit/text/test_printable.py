@@ -32,7 +32,9 @@ def test_sequences_disappear_and_the_text_between_them_stays(parts):
     assert printable(text) == "".join(part for shown, part in parts if shown is not None)
 
 
-@given(st.text(st.sampled_from("a\n\r\t\x07\x1b\x80\x90\x98\x9b\x9c\x9d\x9e\x9f[]\\P\udc80\u2066")))
+@given(
+    st.text(st.sampled_from("a\b\n\r\t\x07\x1b\x80\x90\x98\x9b\x9c\x9d\x9e\x9f[]\\P\udc80\u2066"))
+)
 def test_whatever_a_text_is_made_of_its_lines_can_be_shown_and_do_not_change_again(text):
     shown = printable(text)
     assert shown.replace("\n", "").replace("\t", "").isprintable()

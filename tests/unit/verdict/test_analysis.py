@@ -261,22 +261,6 @@ def test_a_run_is_judged_against_four_earlier_ones():
     assert earlier.warnings == []
 
 
-def test_what_differs_from_run_to_run_widens_the_interval():
-    spread = against_earlier_runs(evidence(SLOWER), four_runs(0.8, 1.0, 1.2, 1.0), name="main")
-    assert {v.verdict for v in spread.verdicts} == {"inconclusive"}
-
-
-@pytest.mark.parametrize("runs", [1, 2, 3])
-def test_fewer_than_four_earlier_runs_give_a_ratio_and_no_verdict(runs):
-    some = dict([*four_runs().items()][:runs])
-    verdicts = against_earlier_runs(evidence(SLOWER), some, name="main").verdicts
-    assert [v.ratio for v in verdicts] == pytest.approx([0.8, 1, 1, 1], rel=0.01)
-    for verdict in verdicts:
-        assert (verdict.verdict, verdict.more_runs) == ("inconclusive", 4 - runs)
-        assert (verdict.ci95, verdict.ci_simultaneous) == (None, None)
-        assert "how much runs differ from each other is unknown" in verdict.reason
-
-
 def test_an_earlier_run_that_measured_nothing_of_a_metric_does_not_count_for_it():
     runs = four_runs()
     runs["run-4"] = evidence({**VALUES, ("tcp-1", "treatment"): [None] * 6})

@@ -82,8 +82,8 @@ def intervals(rates, length=1.0):
 def marked(trials, *, plan=None, raw=None, counters=None):
     """The marks by trial, without trials that have none."""
     measured = {key: make(key) for key, make in trials.items()}
-    found = mark_trials(plan or planned_run(), measured, raw or {}, counters)
-    by_trial = itertools.groupby(found, key=lambda mark: mark.key)
+    all_marks = mark_trials(plan or planned_run(), measured, raw or {}, counters)
+    by_trial = itertools.groupby(all_marks, key=lambda mark: mark.key)
     return {key: list(marks) for key, marks in by_trial}
 
 
@@ -133,13 +133,13 @@ class TestCpu:
     def test_a_member_is_busy_with_all_cpus_of_its_node_or_all_of_its_threads(
         self, test, cpus, least
     ):
-        def found(percent):
+        def marked_at(percent):
             details = {"members_cpu_percent": 1.0, "busiest_member_cpu_percent": percent}
             trials = {key(test=test): trial(0.001, details=details)}
             return marked(trials, plan=planned_run(cpus=cpus))
 
-        assert found(least - 1) == {}
-        (mark,) = found(least + 1)[key(test=test)]
+        assert marked_at(least - 1) == {}
+        (mark,) = marked_at(least + 1)[key(test=test)]
         assert mark.mark == "server_cpu"
         assert "the busiest member computed 9" in mark.text
 
@@ -299,10 +299,10 @@ class TestABurstThatEndsBetweenBlocks:
         }
 
     def test_the_blocks_from_the_drop_on_are_marked_whichever_way_the_pair_was_turned(self):
-        found = marked(self.fall([9.4e9, 9.3e9, 9.4e9, 0.73e9, 0.72e9, 0.73e9]))
-        assert sorted(k.block for k in found) == [4, 5, 6]
-        assert all(names(marks) == ["burst_drop_across_blocks"] for marks in found.values())
-        text = found[key(5)][0].text
+        by_trial = marked(self.fall([9.4e9, 9.3e9, 9.4e9, 0.73e9, 0.72e9, 0.73e9]))
+        assert sorted(k.block for k in by_trial) == [4, 5, 6]
+        assert all(names(marks) == ["burst_drop_across_blocks"] for marks in by_trial.values())
+        text = by_trial[key(5)][0].text
         assert "from block 4 on a and b came to 730 Mbit/s, after 9.40 Gbit/s before" in text
 
     @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ class TestABurstThatEndsBetweenBlocks:
 class TestFalseAlarms:
     """Simulated noise around constant levels. The false-positive rate must be below 1 %."""
 
-    RUNS = 2000
+    RUNS = 1000
     # The worst level is between the baseline and a level that is clearly above it.
     LEVELS = (0.5, 0.97, 1.0, 1.1, 1.17, 1.2, 1.25, 1.5, 4.0)
 
@@ -444,21 +444,21 @@ def test_marks_come_together_in_one_order_and_nothing_is_dropped():
         ),
         key(2): trial(),
     }
-    found = marked(trials, raw={key().id: intervals(DROP)}, counters=COUNTERS)
-    assert names(found[key()]) == [
+    by_trial = marked(trials, raw={key().id: intervals(DROP)}, counters=COUNTERS)
+    assert names(by_trial[key()]) == [
         "client_cpu",
         "server_cpu",
         "clock",
         "burst_drop_in_trial",
         "ena_allowance",
     ]
-    assert names(found[key(2)]) == ["ena_allowance"]
-    assert all(mark.text for marks in found.values() for mark in marks)
+    assert names(by_trial[key(2)]) == ["ena_allowance"]
+    assert all(mark.text for marks in by_trial.values() for mark in marks)
 
 
 @pytest.mark.parametrize(("together", "name"), [(True, "repeated"), (False, "repeated_alone")])
 def test_a_repeated_trial_says_whether_the_other_arms_were_repeated_with_it(together, name):
     again = trial(attempt=2, repeated_together=together)
-    found = marked({key(): again, key(2): trial(attempt=1)})
-    assert [names(marks) for marks in found.values()] == [[name]]
-    assert "attempt 2" in found[key()][0].text
+    by_trial = marked({key(): again, key(2): trial(attempt=1)})
+    assert [names(marks) for marks in by_trial.values()] == [[name]]
+    assert "attempt 2" in by_trial[key()][0].text

@@ -136,12 +136,12 @@ def test_a_regression_names_the_earlier_run_once():
 
 def test_several_earlier_runs_are_told_by_their_number_and_name():
     runs = tuple("abcd")
-    for name, said in (
+    for name, words in (
         ("main", "Since the 4 runs of main, on"),
         ("4 runs", "Since the 4 runs, on"),
     ):
         text = wording.sentence([], [regression(baseline=Baseline(name, runs))], differences=[])
-        assert said in text
+        assert words in text
         assert text.startswith(f"Since the 4 runs{' of main' * (name == 'main')}, nothing")
 
 

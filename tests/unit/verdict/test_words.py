@@ -1,4 +1,4 @@
-"""A word and its interval never contradict: in runs, over draws and in sweeps."""
+"""A word and its interval never contradict: in runs and in sweeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate.verdict.draws import Draw, DrawsQuestion, answer_draws
 from rackrate.verdict.estimate import ERROR, Estimate, Outlook, Wider, settle
 from rackrate.verdict.estimator import Question, RunsQuestion, answer, answer_runs
 from rackrate.verdict.layout import Value
@@ -83,17 +82,6 @@ def test_the_words_against_earlier_runs_agree_with_their_intervals(tests, thresh
         for numbers, level in tests
     ]
     for finding in answer_runs(questions, threshold=threshold):
-        assert_agree(finding.verdict, finding.ci_simultaneous, threshold)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(series, logs), min_size=1, max_size=4), thresholds, st.integers(1, 12))
-def test_the_words_over_draws_agree_with_their_intervals(tests, threshold, least):
-    questions = [
-        DrawsQuestion([Draw(math.exp(level + each / 20), 0.003) for each in numbers], "higher")
-        for numbers, level in tests
-    ]
-    for finding in answer_draws(questions, threshold=threshold, least=least, most=12):
         assert_agree(finding.verdict, finding.ci_simultaneous, threshold)
 
 
