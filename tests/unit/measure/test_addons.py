@@ -35,7 +35,7 @@ SCHEMA = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def eks():
     return boto3.client("eks", region_name="us-east-1")
 

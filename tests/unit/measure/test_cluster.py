@@ -286,7 +286,7 @@ def test_a_cluster_that_was_recreated_under_its_name_is_reached_by_the_next_call
     old = Session(api.url, certificate[1])
     if former == "its address is gone":
         old.description["endpoint"] = "https://127.0.0.1:9"
-    elif former == "another authority":
+    elif former == "another authority signs":
         authority = base64.b64encode(Path(certifi.where()).read_bytes()).decode()
         old.description["certificateAuthority"] = {"data": authority}
     else:

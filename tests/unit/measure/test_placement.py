@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
 from botocore.stub import Stubber
 
@@ -16,10 +15,14 @@ NODES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def client(aws):
+    return aws.client("ec2")
+
+
 @pytest.fixture
-def ec2(aws):
+def ec2(client):
     """A client of EC2 whose requests and answers are checked against EC2's own model."""
-    client = boto3.client("ec2", region_name="us-east-1")
     with Stubber(client) as stub:
         client.stub = stub
         yield client

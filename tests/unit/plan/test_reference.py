@@ -160,7 +160,7 @@ simple_plans = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(wild_plans | simple_plans)
 @example({"blocks": 6.0, "seed": 42.0})
 @example({"$schema": 5})
@@ -200,7 +200,7 @@ def tool_tests(draw):
     return {"name": "x", "tool": tool, **values}
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(tool_tests())
 def test_what_the_stack_takes_the_schema_takes_and_its_warm_up_can_be_read_again(test):
     VALIDATOR.validate({"tests": [test]})
@@ -226,7 +226,7 @@ def test_the_schemas_name_may_stand_in_the_plan():
     assert is_taken(raw)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(wild_plans | simple_plans | tool_tests().map(lambda test: {"tests": [test]}))
 @example({"blocks": {"least": 6, "most": 8}, "pairing": {"random": 1}, "seed": 42})
 @example({"tests": [{"name": "tcp-1", "streams": 2, "seconds": 3}]})
@@ -236,7 +236,7 @@ def test_how_a_whole_number_is_written_changes_neither_answer(raw):
     assert is_taken(written) == is_taken(raw)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(simple_plans)
 def test_one_field_is_valid_for_both_or_for_neither(raw):
     """What the schema cannot know is left out: the stack's arms, and options that conflict."""

@@ -107,7 +107,7 @@ class TestWhatIsNot:
 
 @pytest.mark.parametrize("number", [6, 12, 24])
 def test_chance_alone_looks_like_each_kind_in_at_most_one_percent_of_series(number):
-    runs, rate = 2000, 0.01
+    runs, rate = 1000, 0.01
     chance = np.random.default_rng(number)
     alarms = dict.fromkeys(("trend", "step", "dip"), 0)
     blocks = np.arange(1.0, number + 1)
@@ -120,14 +120,3 @@ def test_chance_alone_looks_like_each_kind_in_at_most_one_percent_of_series(numb
     # The step's bound is the widest: its cuts are alike, so its alarms are fewer.
     assert min(alarms["trend"], alarms["dip"]) >= rate * runs / 2
     assert alarms["step"] >= rate * runs / 4
-
-
-@pytest.mark.parametrize(("tests", "metrics"), [(3, 1), (3, 3), (8, 1), (8, 3)])
-def test_at_most_one_run_in_twenty_of_arms_without_a_drift_is_marked(tests, metrics):
-    """It was 27 % of runs of eight tests."""
-    runs, family = 150, tests * metrics
-    marked = sum(
-        any(drift_in(series(6, seed=[run, n]), family=family) for n in range(family))
-        for run in range(runs)
-    )
-    assert marked <= 0.05 * runs + 3 * math.sqrt(0.05 * runs)

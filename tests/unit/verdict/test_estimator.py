@@ -18,10 +18,7 @@ from rackrate.verdict.percentiles import percentiles
 from rackrate.verdict.steadiness import compare_steadiness, spread
 from rackrate.verdict.student import student_t
 from tests.unit.verdict.agreement import assert_agree
-
-
-def one_pair(values, nodes="ab"):
-    return [Value(block, nodes[0], nodes[1], value) for block, value in enumerate(values, start=1)]
+from tests.unit.verdict.pairs import many_pairs, one_pair
 
 
 def estimate(arm, baseline, better="higher", threshold=0.05, resolution=None, **more):
@@ -30,15 +27,6 @@ def estimate(arm, baseline, better="higher", threshold=0.05, resolution=None, **
         question = question._replace(resolution=lambda _: resolution)
     (finding,) = answer([question], threshold=threshold, **more)
     return finding
-
-
-def many_pairs(matrix, arm="x"):
-    """Values of a matrix: its rows are pairs without common nodes, its columns are blocks."""
-    return [
-        Value(block, f"{arm}{row}-client", f"{arm}{row}-server", value)
-        for row, values in enumerate(matrix)
-        for block, value in enumerate(values, start=1)
-    ]
 
 
 def verdict(arm, baseline, better="higher", threshold=0.05, **more):

@@ -9,26 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackrate.verdict.layout import Layout, Value
+from rackrate.verdict.layout import Layout
 from rackrate.verdict.steadiness import (
     LEAST_BLOCKS_OF_STEADINESS,
     STEADINESS_FACTOR,
     compare_steadiness,
     spread,
 )
-
-
-def one_pair(values, nodes="ab"):
-    return [Value(block, nodes[0], nodes[1], value) for block, value in enumerate(values, start=1)]
-
-
-def many_pairs(matrix, arm="x"):
-    """Values of a matrix: its rows are pairs without common nodes, its columns are blocks."""
-    return [
-        Value(block, f"{arm}{row}-client", f"{arm}{row}-server", value)
-        for row, values in enumerate(matrix)
-        for block, value in enumerate(values, start=1)
-    ]
+from tests.unit.verdict.pairs import many_pairs, one_pair
 
 
 def steadiness(arm, baseline, **more):

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rackrate.verdict.estimate import ERROR, Estimate, Outlook, Wider, settle
 from rackrate.verdict.estimator import Question, RunsQuestion, answer, answer_runs
-from rackrate.verdict.layout import Value
 from rackrate_text.units import NARROW_SPACE, shift
 from tests.unit.verdict.agreement import assert_agree, printed
+from tests.unit.verdict.pairs import one_pair
 from tests.unit.verdict.test_sweeps import cells, run
 
 thresholds = st.floats(0.001, 1.0)
@@ -27,7 +27,7 @@ estimates = st.builds(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.lists(estimates, min_size=1, max_size=8), thresholds, st.floats(0.001, ERROR))
 def test_the_words_of_any_family_agree_with_their_intervals(family, threshold, error):
     outlook = Outlook(threshold, 1 - error / len(family))
@@ -59,8 +59,8 @@ logs = st.floats(-0.3, 0.3)
 series = st.lists(logs, min_size=2, max_size=9)
 
 
-def values(numbers, name="ab"):
-    return [Value(block, *name, math.exp(log)) for block, log in enumerate(numbers, 1)]
+def values(numbers, nodes="ab"):
+    return one_pair([math.exp(log) for log in numbers], nodes)
 
 
 @settings(max_examples=60)
@@ -119,14 +119,10 @@ def sizes(figure, other):
 times = st.lists(st.floats(1e-5, 1e-2), min_size=1, max_size=9)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(times, times, st.sampled_from(["ab", "cd"]))
 def test_the_figures_beside_a_change_have_it_as_their_quotient(ours, theirs, name):
-    sides = (
-        [Value(block, *nodes, value) for block, value in enumerate(numbers, 1)]
-        for nodes, numbers in (("ab", ours), (name, theirs))
-    )
-    arm, baseline = sides
+    arm, baseline = one_pair(ours), one_pair(theirs, name)
     assert_quotient(answer([Question(arm, baseline, "lower")], threshold=0.05)[0])
     runs = RunsQuestion(arm, [baseline, arm, baseline, arm], "lower")
     assert_quotient(answer_runs([runs], threshold=0.05)[0])
@@ -134,8 +130,7 @@ def test_the_figures_beside_a_change_have_it_as_their_quotient(ours, theirs, nam
 
 def test_a_change_whose_medians_fall_is_not_printed_beside_medians():
     """A run printed `+2.3 %  629 → 600 µs`: the change of the means beside the medians."""
-    arm = [Value(block, "a", "b", value) for block, value in enumerate([600e-6] * 4 + [900e-6] * 2)]
-    baseline = [Value(block, "c", "d", 629e-6) for block in range(6)]
+    arm, baseline = one_pair([600e-6] * 4 + [900e-6] * 2), one_pair([629e-6] * 6, "cd")
     (finding,) = answer([Question(arm, baseline, "lower")], threshold=0.05)
     assert finding.ratio > 1 and finding.arm_median < finding.baseline_median
     assert_quotient(finding)
