@@ -181,6 +181,11 @@ class Answer(Document):
         """Whether the verdict is conclusive."""
         return self.verdict != "inconclusive"
 
+    @property
+    def needed(self) -> int | None:
+        """How many draws would settle it; None if that is unknown, or it is settled."""
+        return None if self.more_draws is None else len(self.draws) + self.more_draws
+
 
 class SweepCell(Document):
     """An arm's values of one metric at one step of a sweep."""

@@ -247,6 +247,11 @@ class Verdict(Document):
         """Whether the verdict is conclusive."""
         return self.verdict != "inconclusive"
 
+    @property
+    def needed(self) -> int | None:
+        """How many blocks would settle it; None if that is unknown, or it is settled."""
+        return None if self.more_blocks is None else self.blocks + self.more_blocks
+
 
 class Percentiles(Document):
     """Percentiles of an arm's pooled raw values, in the metric's unit; null for too few values."""

@@ -18,7 +18,7 @@ from rackrate.verdict.draws import (
     answer_draws,
     has_changed,
 )
-from rackrate.verdict.enough import StopReason, stop_reason
+from rackrate.verdict.enough import reason_to_stop
 from rackrate.verdict.estimate import CONFIDENCE, ratios
 from rackrate.verdict.headline import headline
 from rackrate.verdict.student import student_t
@@ -252,23 +252,17 @@ def stop(answers: Sequence[Answer], *, after: int, least: int, most: int) -> Cam
     if after < most and after not in looks(least, most):
         return None
     if answers:
-        reason = stop_reason(
-            answers,
-            lambda one: None if one.more_draws is None else len(one.draws) + one.more_draws,
-            noun="answer",
-            unit="draws",
-            measured=after,
-            most=most,
-        )
+        reason = reason_to_stop(answers, "answer", unit="draws", measured=after, most=most)
     else:
-        reason = StopReason("most", "there is no answer") if after >= most else None
+        reason = ("most", "there is no answer") if after >= most else None
     if reason is None:
         return None
+    why, because = reason
     return CampaignStopped(
         after=after,
         most=most,
-        why=reason.why,
-        text=f"Stopped after {after} of at most {most} draws: {reason.because}.",
+        why=why,
+        text=f"Stopped after {after} of at most {most} draws: {because}.",
     )
 
 
