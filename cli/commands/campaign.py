@@ -55,54 +55,61 @@ CampaignArgument = Annotated[
         autocompletion=complete_campaign,
     ),
 ]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="JSON file of the campaign, or - for standard input; default: {}.",
+    ),
+]
+DrawsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|LEAST-MOST", help="How many draws of new nodes; the stack's default: 4-12."
+    ),
+]
+SweepOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT=VALUE,...",
+        help="Change one thing from step to step instead: vpc_cni, kube_proxy, ami_release,"
+        " instance_type or nodes.",
+    ),
+]
+RunsPerStepOption = Annotated[
+    int | None,
+    typer.Option("--runs-per-step", metavar="N", help="Runs for each value of a sweep."),
+]
+BudgetOption = Annotated[
+    float | None,
+    typer.Option(metavar="DOLLARS", help="What it may cost; the stack's default: 5."),
+]
+SeriesOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Add the draws to those of this name.")
+]
+ContinueOption = Annotated[
+    str | None,
+    typer.Option(
+        "--continue",
+        metavar="CAMPAIGN",
+        help="Go on with the steps of a campaign that ended.",
+        autocompletion=complete_campaign,
+    ),
+]
 
 
 @app.command("run", cls=Command)
 @one_sentence
 def run_campaign(
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--file",
-            metavar="FILE",
-            help="JSON file of the campaign, or - for standard input; default: {}.",
-        ),
-    ] = None,
+    file: FileOption = None,
     plan: PlanOption = None,
-    draws: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|LEAST-MOST", help="How many draws of new nodes; the stack's default: 4-12."
-        ),
-    ] = None,
-    sweep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHAT=VALUE,...",
-            help="Change one thing from step to step instead: vpc_cni, kube_proxy, ami_release,"
-            " instance_type or nodes.",
-        ),
-    ] = None,
-    runs_per_step: Annotated[
-        int | None,
-        typer.Option("--runs-per-step", metavar="N", help="Runs for each value of a sweep."),
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="DOLLARS", help="What it may cost; the stack's default: 5."),
-    ] = None,
-    series: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Add the draws to those of this name.")
-    ] = None,
-    continues: Annotated[
-        str | None,
-        typer.Option(
-            "--continue",
-            metavar="CAMPAIGN",
-            help="Go on with the steps of a campaign that ended.",
-            autocompletion=complete_campaign,
-        ),
-    ] = None,
+    draws: DrawsOption = None,
+    sweep: SweepOption = None,
+    runs_per_step: RunsPerStepOption = None,
+    budget: BudgetOption = None,
+    series: SeriesOption = None,
+    continues: ContinueOption = None,
     seed: SeedOption = None,
     name: Annotated[
         str | None,

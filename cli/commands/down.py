@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -52,25 +54,21 @@ def down(
         output.document({"stack": stack, "kept": [], "leftovers": []})
         return
     deployment.check_owner()
-    kept = [
+    retained = [
         deployment.outputs[name]
         for name in ("TableName", "BucketName")
         if deployment.parameters.get("RetainResults") == "true" and name in deployment.outputs
     ]
-    results = f"keeps the results ({', '.join(kept)})" if kept else "deletes its results, too"
+    results = (
+        f"keeps the results ({', '.join(retained)})" if retained else "deletes its results, too"
+    )
     confirm(yes, f'delete the stack "{stack}" in {session.region_name}', f"This {results}.")
     _delete(deployment, output)
-    left: list[Leftover] = []
-    removed: list[Leftover] = []
+    details: dict[str, Any] = {"leftovers": []}
     if deployment.status == "DELETE_FAILED":
         ec2 = client_of(session, "ec2")
-        left = _leftovers(deployment, ec2, output)
-        removable = [each for each in left if each.is_removable]
-        if removable and (remove_leftovers or _may_remove(yes, stack, output)):
-            remove(ec2, removable, display_for(output.errors))
-            removed = removable
-            _delete(deployment, output)
-    details = {"leftovers": [{**asdict(each), "removed": each in removed} for each in left]}
+        may_remove = partial(_may_remove, stack, output, yes=yes, requested=remove_leftovers)
+        details["leftovers"] = _delete_again(deployment, ec2, may_remove, output)
     try:
         deployment.check("DELETE_COMPLETE")
     except Refusal as refusal:
@@ -78,9 +76,9 @@ def down(
         raise
     artifacts.remove()
     output.line(f'The stack "{stack}" is gone.')
-    if kept:
-        output.line(f"The results are kept: {', '.join(kept)}")
-    output.document({"stack": stack, "kept": kept, **details})
+    if retained:
+        output.line(f"The results are kept: {', '.join(retained)}")
+    output.document({"stack": stack, "kept": retained, **details})
 
 
 def _delete(deployment: Deployment, output: Output) -> None:
@@ -92,6 +90,23 @@ def _delete(deployment: Deployment, output: Output) -> None:
         again = command("down", deployment.name)
         output.complain(f"CloudFormation goes on deleting; run `{again}` again to follow it.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _delete_again(
+    deployment: Deployment, ec2: Any, may_remove: Callable[[], bool], output: Output
+) -> list[dict[str, Any]]:
+    """Remove the leftovers that kept the stack from being deleted, if that is allowed.
+
+    Returns the leftovers for `--json`.
+    """
+    leftovers = _leftovers(deployment, ec2, output)
+    removed = [leftover for leftover in leftovers if leftover.is_removable]
+    if removed and may_remove():
+        remove(ec2, removed, display_for(output.errors))
+        _delete(deployment, output)
+    else:
+        removed = []
+    return [{**asdict(leftover), "removed": leftover in removed} for leftover in leftovers]
 
 
 def _leftovers(deployment: Deployment, ec2: Any, output: Output) -> list[Leftover]:
@@ -112,8 +127,10 @@ def _leftovers(deployment: Deployment, ec2: Any, output: Output) -> list[Leftove
     return left
 
 
-def _may_remove(yes: bool, stack: str, output: Output) -> bool:
-    """Ask whether to remove the leftovers; `--yes` is no answer to that."""
+def _may_remove(stack: str, output: Output, *, yes: bool, requested: bool) -> bool:
+    """Whether to remove the leftovers. Asks unless `requested`; `--yes` does not allow it."""
+    if requested:
+        return True
     if yes or not sys.stdin.isatty():
         again = f"{command('down', stack)} --remove-leftovers"
         output.note(f"`{again}` removes what GuardDuty and the VPC CNI left there.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
+import boto3
 import typer
 
 from rackrate_text.words import counted
@@ -20,9 +22,30 @@ from ..printing.progress import display_for
 from ..reading.stack import session_of_environment
 from ..sentences import one_sentence
 
+ReleaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--release",
+        metavar="DIR|URL",
+        envvar="RACKRATE_RELEASE",
+        help="Directory of a release, or the URL of its template.",
+    ),
+]
+HashOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sha256",
+        metavar="HASH",
+        envvar="RACKRATE_RELEASE_SHA256",
+        help="SHA-256 of the release's file SHA256SUMS; a release's wheel knows its own.",
+    ),
+]
+
 _READY = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 #: The statuses of a stack that CloudFormation can update.
 _UPDATABLE = (*_READY, "UPDATE_FAILED", "UPDATE_ROLLBACK_COMPLETE")
+#: The options that select nodes of an existing cluster, by their parameters.
+_SELECTORS = {"TreatmentSelector": "--treatment", "BaselineSelector": "--baseline"}
 
 
 @one_sentence
@@ -46,24 +69,8 @@ def up(
         typer.Option("--baseline", metavar="SELECTOR", help="Its nodes without one."),
     ] = None,
     parameters: SetOption = None,
-    release: Annotated[
-        str | None,
-        typer.Option(
-            "--release",
-            metavar="DIR|URL",
-            envvar="RACKRATE_RELEASE",
-            help="Directory of a release, or the URL of its template.",
-        ),
-    ] = None,
-    sha256: Annotated[
-        str | None,
-        typer.Option(
-            "--sha256",
-            metavar="HASH",
-            envvar="RACKRATE_RELEASE_SHA256",
-            help="SHA-256 of the release's file SHA256SUMS; a release's wheel knows its own.",
-        ),
-    ] = None,
+    release: ReleaseOption = None,
+    sha256: HashOption = None,
     yes: YesOption = False,
     stack: StackOption = DEFAULT_STACK,
     as_json: JsonOption = False,
@@ -76,81 +83,96 @@ def up(
     Example: rackrate up --release rackrate-0.1.0 --type m7i.4xlarge
     """
     output = Output(as_json)
-    given = assigned(parameters or ())
-    for name, value in (
-        ("InstanceType", type_),
-        ("NodeCount", None if nodes is None else str(nodes)),
-        ("ExistingClusterName", existing_cluster),
-        ("TreatmentSelector", treatment),
-        ("BaselineSelector", baseline),
-    ):
-        if value is not None:
-            if name in given:
-                raise Refusal(f"{name} is given twice; leave it out of --set.")
-            given[name] = value
+    requested = _requested(
+        parameters or (),
+        {
+            "InstanceType": type_,
+            "NodeCount": None if nodes is None else str(nodes),
+            "ExistingClusterName": existing_cluster,
+            "TreatmentSelector": treatment,
+            "BaselineSelector": baseline,
+        },
+    )
     session = session_of_environment()
     deployment = Deployment(stack, session)
+    _check(deployment, requested)
+    if not deployment.is_working:
+        url = _upload(deployment, session, requested, release, sha256, output)
+        if deployment.description is None:
+            deployment.create(url, requested)
+        else:
+            _update(deployment, url, requested, yes, output)
+    _follow(deployment, output)
+    _print(deployment, session, output)
+
+
+def _requested(texts: list[str], options: Mapping[str, str | None]) -> dict[str, str]:
+    """The parameters of `--set` and of the options of their own. Raises Refusal."""
+    requested = assigned(texts)
+    for name, value in options.items():
+        if value is not None:
+            if name in requested:
+                raise Refusal(f"{name} is given twice; leave it out of --set.")
+            requested[name] = value
+    return requested
+
+
+def _check(deployment: Deployment, requested: Mapping[str, str]) -> None:
+    """Raise Refusal for a stack that is not rackrate's, or cannot get these parameters now."""
     deployment.check_owner()
     is_deleted = deployment.status.startswith("DELETE")
     if is_deleted or (deployment.description is not None and not deployment.is_working):
         deployment.check(*_UPDATABLE)
-    known = {**deployment.parameters, **given}
-    for name in ("TreatmentSelector", "BaselineSelector"):
-        if name in given and not known.get("ExistingClusterName"):
-            option = "--treatment" if name.startswith("T") else "--baseline"
-            raise Refusal(
-                f"{option} selects nodes of a cluster that exists; add --existing-cluster."
-            )
-    if deployment.is_working:
-        if given:
-            raise Refusal(
-                f'CloudFormation is at work on the stack "{stack}" ({deployment.status}); follow it'
-                f" with `{command('up', stack)}`, and change parameters afterwards."
-            )
-    else:
-        if release is None:
-            raise Refusal(
-                "No release is named; add --release with the directory that `make release` wrote,"
-                " or with the URL of its template."
-            )
-        with TemporaryDirectory() as scratch:
-            directory = Path(release)
-            if "://" in release:
-                directory = download(release, sha256, session, Path(scratch))
-            url = Artifacts(stack, session).upload(
-                directory,
-                sha256,
-                output.note,
-                for_existing_cluster=bool(known.get("ExistingClusterName")),
-            )
-        if deployment.description is None:
-            deployment.create(url, given)
-        else:
-            _update(deployment, url, given, yes, output)
-    try:
-        deployment.follow(display_for(output.errors))
-    except KeyboardInterrupt:
-        output.complain(
-            f"CloudFormation goes on alone; `{command('up', stack)}` follows it again, and"
-            f" `{command('down', stack)}` removes the stack."
+    if not _cluster(deployment, requested):
+        for name, option in _SELECTORS.items():
+            if name in requested:
+                raise Refusal(
+                    f"{option} selects nodes of a cluster that exists; add --existing-cluster."
+                )
+    if deployment.is_working and requested:
+        raise Refusal(
+            f'CloudFormation is at work on the stack "{deployment.name}" ({deployment.status});'
+            f" follow it with `{command('up', deployment.name)}`, and change parameters afterwards."
         )
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    deployment.check(*_READY)
-    outputs = deployment.outputs
-    if (warnings := outputs.get("PreflightWarnings", "none")) != "none":
-        output.say(warnings)
-    output.line(f'The stack "{stack}" is {deployment.status} in {session.region_name}.')
-    output.line(f"Measure:   {command('run', stack)}")
-    output.line(f"Remove it: {command('down', stack)}")
-    output.document({"stack": stack, "status": deployment.status, "outputs": outputs})
+
+
+def _cluster(deployment: Deployment, requested: Mapping[str, str]) -> str | None:
+    """The existing cluster of the stack after the update; None or empty if it has its own."""
+    return {**deployment.parameters, **requested}.get("ExistingClusterName")
+
+
+def _upload(
+    deployment: Deployment,
+    session: boto3.Session,
+    requested: Mapping[str, str],
+    release: str | None,
+    sha256: str | None,
+    output: Output,
+) -> str:
+    """Copy the release into the stack's bucket. Returns the root template's URL."""
+    if release is None:
+        raise Refusal(
+            "No release is named; add --release with the directory that `make release` wrote,"
+            " or with the URL of its template."
+        )
+    with TemporaryDirectory() as scratch:
+        directory = Path(release)
+        if "://" in release:
+            directory = download(release, sha256, session, Path(scratch))
+        return Artifacts(deployment.name, session).upload(
+            directory,
+            sha256,
+            output.note,
+            for_existing_cluster=bool(_cluster(deployment, requested)),
+        )
 
 
 def _update(
-    deployment: Deployment, url: str, given: dict[str, str], yes: bool, output: Output
+    deployment: Deployment, url: str, requested: Mapping[str, str], yes: bool, output: Output
 ) -> None:
     """Begin to update the stack. Ask first if that deletes or replaces something."""
     output.note("CloudFormation compares the release with the stack.")
-    with deployment.proposed(url, given) as change_set:
+    with deployment.proposed(url, requested) as change_set:
         if change_set is None:
             output.note("Nothing changes.")
             return
@@ -165,3 +187,27 @@ def _update(
             f" {len(losses) - certain} more.",
         )
         change_set.execute()
+
+
+def _follow(deployment: Deployment, output: Output) -> None:
+    """Wait until CloudFormation has ended its work. Raises Refusal if it ended badly."""
+    try:
+        deployment.follow(display_for(output.errors))
+    except KeyboardInterrupt:
+        output.complain(
+            f"CloudFormation goes on alone; `{command('up', deployment.name)}` follows it again,"
+            f" and `{command('down', deployment.name)}` removes the stack."
+        )
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    deployment.check(*_READY)
+
+
+def _print(deployment: Deployment, session: boto3.Session, output: Output) -> None:
+    """Print the stack's warnings and status, and what to do with it next."""
+    stack, outputs = deployment.name, deployment.outputs
+    if (warnings := outputs.get("PreflightWarnings", "none")) != "none":
+        output.say(warnings)
+    output.line(f'The stack "{stack}" is {deployment.status} in {session.region_name}.')
+    output.line(f"Measure:   {command('run', stack)}")
+    output.line(f"Remove it: {command('down', stack)}")
+    output.document({"stack": stack, "status": deployment.status, "outputs": outputs})
