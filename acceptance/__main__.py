@@ -45,10 +45,10 @@ def accept(
 ) -> None:
     """Judge the stack: deploy it as a person does, try all that it does, delete it."""
     chosen = _chosen(parts or [], short)
-    given = {"InstanceType": "c5.large", "RetainResults": "false", **assigned(parameters or ())}
+    values = {"InstanceType": "c5.large", "RetainResults": "false", **assigned(parameters or ())}
     when = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
     directory = (out or Path("out") / f"acceptance-{when}").absolute()
-    script = Script(stack, given, short, directory, console.print)
+    script = Script(stack, values, short, directory, console.print)
     rate = _rate(script)
     _print_estimate(chosen, rate)
     needed = sum(PARTS[name].minutes for name in chosen) / 60 * rate
@@ -64,12 +64,12 @@ def accept(
     _try(script, chosen, budget, rate)
 
 
-def _chosen(wanted: list[str], short: bool) -> list[str]:
-    unknown = sorted(set(wanted) - PARTS.keys())
+def _chosen(requested: list[str], short: bool) -> list[str]:
+    unknown = sorted(set(requested) - PARTS.keys())
     if unknown:
         raise Refusal(f"There is no part {unknown[0]}: the parts are {', '.join(PARTS)}.")
-    if wanted:
-        return [name for name in PARTS if name in {*wanted, "deploy", "delete"}]
+    if requested:
+        return [name for name in PARTS if name in {*requested, "deploy", "delete"}]
     return [name for name, part in PARTS.items() if part.is_short or not short]
 
 
@@ -79,8 +79,8 @@ def _rate(script: Script) -> float:
     node = prices.instance_hour(script.parameters["InstanceType"])
     # Not recorded: these are no calls of a part.
     pricing = prices.client(session_of_environment(), region)
-    known = prices.prices([node, prices.CLUSTER_HOUR], region=region, pricing=pricing)
-    if None in (amounts := [known[node].usd, known[prices.CLUSTER_HOUR].usd]):
+    priced = prices.prices([node, prices.CLUSTER_HOUR], region=region, pricing=pricing)
+    if None in (amounts := [priced[node].usd, priced[prices.CLUSTER_HOUR].usd]):
         raise Refusal(f"The price of {script.parameters['InstanceType']} in {region} is not known.")
     hour, cluster = (float(amount or 0) for amount in amounts)
     nodes = int(script.parameters.get("NodeCount", 2)) * 2
@@ -116,7 +116,7 @@ def _try(script: Script, chosen: list[str], budget: float, rate: float) -> None:
     except KeyboardInterrupt:
         script.check("nobody interrupted it", False, f"in the part {script.part}")
     except (BotoCoreError, ClientError) as error:
-        script.check("CloudTrail and the logs tell what the functions did", False, error)
+        script.check("CloudTrail and the logs show what the functions did", False, error)
     finally:
         _do(script, last)
         archive = written(script, chosen, functions)

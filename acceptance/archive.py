@@ -91,10 +91,10 @@ def report_of(findings: Iterable[Finding]) -> str:
     ]
     settled: Mapping[str, Finding] = {anchor: f for f in findings for anchor in f.settles}
     for row in _ROW.finditer(ASSUMPTIONS.read_text("utf-8")):
-        answer = "not settled"
+        status = "not settled"
         if row["anchor"] in settled:
-            answer = "holds" if settled[row["anchor"]].passed else "**does not hold**"
-        lines.append(f"| {row['text']} | {answer} |")
+            status = "holds" if settled[row["anchor"]].passed else "**does not hold**"
+        lines.append(f"| {row['text']} | {status} |")
     return "\n".join(lines) + "\n"
 
 

@@ -41,7 +41,7 @@ class Answers:
     """The answers to one call, which may have been repeated."""
 
     codes: list[str] = field(default_factory=list)
-    #: The fields of the answers, by the states that they tell.
+    #: The fields of the answers, by the states that they have.
     shapes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     states: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     #: What its program had last seen of a thing's state when it made the call.
@@ -51,20 +51,20 @@ class Answers:
 def differences(recorded: Archive, replayed: Archive) -> list[str]:
     """Every difference between the answers of `recorded` and of `replayed`, a sentence each."""
     first, second = _by_call(recorded.calls), _by_call(replayed.calls)
-    found = []
+    lines = []
     for call in sorted(first.keys() | second.keys()):
         if call in first and call in second:
-            found += [f"{call}: {text}" for text in _between(first[call], second[call])]
+            lines += [f"{call}: {text}" for text in _between(first[call], second[call])]
         elif call in first and first[call].during & _seen(second):
-            found.append(f"{call}: only the archive has this call")
+            lines.append(f"{call}: only the archive has this call")
         elif call in second and second[call].during & _seen(first):
-            found.append(f"{call}: only the replay made this call")
+            lines.append(f"{call}: only the replay made this call")
     before, after = _by_function(recorded.functions), _by_function(replayed.functions)
     for call in sorted(before.keys() | after.keys()):
         codes, again = (_without_first_refusals(each.get(call, set())) for each in (before, after))
         if codes != again:
-            found.append(f"{call}: {_listed(codes)}; in the replay {_listed(again)}")
-    return found
+            lines.append(f"{call}: {_listed(codes)}; in the replay {_listed(again)}")
+    return lines
 
 
 def _by_call(lines: Iterable[Line]) -> Mapping[str, Answers]:
@@ -88,7 +88,7 @@ def _seen(answers: Mapping[str, Answers]) -> set[str]:
 
 
 def _add(answers: Answers, line: Line) -> str:
-    """Add an answer to those of its call. Returns the states that it tells."""
+    """Add an answer to those of its call. Returns the states that it has."""
     error = line["error"]
     code = f"{line['status']} {_constant(error['Code'])}" if error else str(line["status"])
     if code not in answers.codes:
@@ -100,8 +100,8 @@ def _add(answers: Answers, line: Line) -> str:
         if _STATE.search(path) and isinstance(value, str):
             states[path].append(value)
     single = {path: values[0] for path, values in states.items() if len(values) == 1}
-    told = ", ".join(single.values())
-    answers.shapes[told] |= set(_paths(line["answer"]))
+    key = ", ".join(single.values())
+    answers.shapes[key] |= set(_paths(line["answer"]))
     history = _HISTORIES.get(line["operation"])
     if history is not None:
         items, name, state = history
@@ -110,7 +110,7 @@ def _add(answers: Answers, line: Line) -> str:
         return ""
     for path, value in single.items():
         _follow(answers.states[path], value)
-    return told
+    return key
 
 
 def _follow(states: list[str], state: str) -> None:
@@ -121,8 +121,8 @@ def _follow(states: list[str], state: str) -> None:
 def _between(recorded: Answers, replayed: Answers) -> Iterable[str]:
     if recorded.codes != replayed.codes:
         yield f"codes {', '.join(recorded.codes)}; in the replay {', '.join(replayed.codes)}"
-    for told in sorted(recorded.shapes.keys() & replayed.shapes.keys()):
-        ever, again = recorded.shapes[told], replayed.shapes[told]
+    for key in sorted(recorded.shapes.keys() & replayed.shapes.keys()):
+        ever, again = recorded.shapes[key], replayed.shapes[key]
         for path in sorted(ever - again):
             yield f"only the archive's answer has {path}"
         for path in sorted(again - ever):
@@ -178,7 +178,7 @@ def _values(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
         yield path, value
 
 
-def _paths(answer: Any) -> Iterable[str]:
+def _paths(response: Any) -> Iterable[str]:
     """Each field with its type; a number may be whole in one answer and not in another."""
     kinds = {int: "number", float: "number", str: "string", bool: "boolean", type(None): "null"}
-    return (f"{path} ({kinds[type(value)]})" for path, value in _values(answer))
+    return (f"{path} ({kinds[type(value)]})" for path, value in _values(response))

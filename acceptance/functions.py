@@ -62,16 +62,16 @@ def _warnings(session: boto3.Session, script: Script, name: str) -> list[Line]:
     lines = []
     for event in (event for page in pages for event in page["events"]):
         try:
-            said = json.loads(event["message"])
+            record = json.loads(event["message"])
         except ValueError:
             continue
-        if isinstance(said, dict) and said.get("level") in ("WARNING", "ERROR", "CRITICAL"):
+        if isinstance(record, dict) and record.get("level") in ("WARNING", "ERROR", "CRITICAL"):
             lines.append(
                 {
                     "at": event["timestamp"] / 1000,
                     "function": name,
-                    "level": said["level"],
-                    "error": said.get("exception_name"),
+                    "level": record["level"],
+                    "error": record.get("exception_name"),
                 }
             )
     return lines

@@ -71,8 +71,7 @@ def refusal(script: Script) -> None:
 def deploy(script: Script) -> None:
     """`sam deploy`, as the page on AWS says."""
     script.must_deploy(**script.parameters)
-    found = script.described() or {}
-    status = found.get("StackStatus", "")
+    status = (script.described() or {}).get("StackStatus", "")
     script.check(
         "the stack is complete",
         status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"),
@@ -84,7 +83,7 @@ def deploy(script: Script) -> None:
 
 
 def run(script: Script) -> None:
-    """A run as the console starts one; then what the command tells of it."""
+    """A run as the console starts one; then what the command reports of it."""
     states, run_id = script.client("stepfunctions"), "acceptance-run"
     arn = states.start_execution(
         stateMachineArn=script.outputs()["StateMachineArn"],
@@ -214,10 +213,10 @@ def sweep_kube_proxy(script: Script) -> None:
 
 def sweep_vpc_cni(script: Script) -> None:
     """A sweep over the two newest versions of the VPC CNI."""
-    answer = script.client("eks").describe_addon_versions(
+    response = script.client("eks").describe_addon_versions(
         addonName="vpc-cni", kubernetesVersion=_kubernetes(script)
     )
-    versions = [each["addonVersion"] for each in answer["addons"][0]["addonVersions"]]
+    versions = [each["addonVersion"] for each in response["addons"][0]["addonVersions"]]
     _sweep(script, "vpc_cni", versions[1::-1])
 
 
@@ -289,14 +288,14 @@ def updates(script: Script) -> None:
 
 
 def _resources(script: Script) -> dict[str, str]:
-    """The physical ids of the root's own resources; those of nested stacks tell the rest."""
+    """The physical ids of the root's own resources; those of nested stacks are the rest."""
     pages = script.client("cloudformation").get_paginator("list_stack_resources")
     listed = pages.paginate(StackName=script.stack).build_full_result()["StackResourceSummaries"]
     return {each["LogicalResourceId"]: each.get("PhysicalResourceId", "") for each in listed}
 
 
 def launch(script: Script) -> None:
-    """Nodes that cannot be launched: their placement group is gone when a run asks for them."""
+    """Nodes that cannot be launched: their placement group is missing when a run asks for them."""
     group, tags = _group(script), [{"Key": "rackrate:stack", "Value": script.stack}]
     script.client("ec2").create_placement_group(
         GroupName=group,
@@ -307,17 +306,17 @@ def launch(script: Script) -> None:
         TreatmentStrategy="cluster", ExistingPlacementGroup=group, IdleScaleToZero="true"
     )
     script.rackrate("run", "--name", "acceptance-rest", *_of_plan(script))
-    script.wait(lambda: _group_is_gone(script), "the group's last node", minutes=20)
+    script.wait(lambda: _group_is_deleted(script), "the group's last node", minutes=20)
     shown = script.rackrate("run", "--name", "acceptance-launch", *_of_plan(script), code=1)
     cause = f"{shown['run']['cause']} {shown['error']}"
-    script.check("the run tells why its nodes did not come", group in cause, cause)
+    script.check("the run reports why its nodes did not come", group in cause, cause)
 
 
 def _group(script: Script) -> str:
     return f"{script.stack}-launch"
 
 
-def _group_is_gone(script: Script) -> bool | None:
+def _group_is_deleted(script: Script) -> bool | None:
     """Delete the placement group that `launch` made, if any. None while an instance is in it."""
     ec2, name = script.client("ec2"), _group(script)
     by = {"group-name": name, "tag:rackrate:stack": script.stack}
@@ -342,12 +341,12 @@ def delete(script: Script) -> None:
         # `sam delete` reads the addresses of nested templates, and no endpoint's but AWS's own.
         script.rackrate("down", "--yes", minutes=90)
     script.check("the stack is gone", script.described() is None, f"{time.time() - began:.0f} s")
-    script.wait(lambda: _group_is_gone(script), "the group's last node", minutes=20)
+    script.wait(lambda: _group_is_deleted(script), "the group's last node", minutes=20)
     left = [arn for arn in script.left_over() if not _STAYS.search(arn)]
     script.check("nothing with the stack's tag is left", not left, left)
     prefix = f"/aws/eks/{outputs.get('ClusterName', script.stack)}"
-    answer = script.client("logs").describe_log_groups(logGroupNamePrefix=prefix)
-    groups = {group["logGroupName"]: group.get("retentionInDays") for group in answer["logGroups"]}
+    listed = script.client("logs").describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
+    groups = {group["logGroupName"]: group.get("retentionInDays") for group in listed}
     script.check(
         "the control plane's log group has its retention",
         None not in groups.values(),
@@ -357,8 +356,8 @@ def delete(script: Script) -> None:
 
 
 def _ended(script: Script, arn: str) -> dict[str, Any] | None:
-    answer = script.client("stepfunctions").describe_execution(executionArn=arn)
-    return None if answer["status"] in ("RUNNING", "PENDING_REDRIVE") else dict(answer)
+    response = script.client("stepfunctions").describe_execution(executionArn=arn)
+    return None if response["status"] in ("RUNNING", "PENDING_REDRIVE") else dict(response)
 
 
 def _kubernetes(script: Script) -> str:

@@ -78,10 +78,10 @@ class Recorder:
 def main() -> None:
     """Run a module as the program that it is, with all of its sessions recorded."""
     recorder = Recorder(**json.loads(os.environ[VARIABLE]))
-    made = botocore.session.Session.__init__
+    init = botocore.session.Session.__init__
 
     def recorded(session: botocore.session.Session, *args: Any, **more: Any) -> None:
-        made(session, *args, **more)
+        init(session, *args, **more)
         recorder.attach(session)
 
     botocore.session.Session.__init__ = recorded  # type: ignore[method-assign,assignment]

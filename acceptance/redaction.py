@@ -73,21 +73,21 @@ class Redaction:
             return self.text(value) if len(value) <= _LONGEST else f"(over {_LONGEST} characters)"
         return f"({type(value).__name__})"  # a stream, or bytes
 
-    def _address(self, found: re.Match[str]) -> str:
-        octets = [found[1], found[3], found[4], found[5]]
+    def _address(self, match: re.Match[str]) -> str:
+        octets = [match[1], match[3], match[4], match[5]]
         if ".".join(octets) == _EVERYWHERE or any(int(octet) > 255 for octet in octets):
-            return found[0]
+            return match[0]
         digest = hmac.digest(self._salt, ".".join(octets).encode(), hashlib.sha256)
         # The block for benchmarks of networks (RFC 2544), which no network routes.
-        return found[2].join(("198", str(18 + digest[0] % 2), str(digest[1]), str(digest[2])))
+        return match[2].join(("198", str(18 + digest[0] % 2), str(digest[1]), str(digest[2])))
 
 
-def _address_6(found: re.Match[str]) -> str:
+def _address_6(match: re.Match[str]) -> str:
     """The block for documentation (RFC 3849) in place of an address; a time is none."""
     try:
-        ipaddress.IPv6Address(found[0])
+        ipaddress.IPv6Address(match[0])
     except ValueError:
-        return found[0]
+        return match[0]
     return "2001:db8::1"
 
 

@@ -119,8 +119,8 @@ class Script:
 
     def deploy(self, **parameters: str) -> subprocess.CompletedProcess[str]:
         """`sam deploy` with these parameters; the stack's others keep their values."""
-        given = [f"{name}={value}" for name, value in parameters.items()]
-        override = ("--parameter-overrides", *given) if given else ()
+        assignments = [f"{name}={value}" for name, value in parameters.items()]
+        override = ("--parameter-overrides", *assignments) if assignments else ()
         return self.program(
             *("samcli", "deploy", "--stack-name", self.stack),
             *("--no-fail-on-empty-changeset", *override),
@@ -136,15 +136,15 @@ class Script:
 
     def described(self) -> dict[str, Any] | None:
         """The stack in CloudFormation; None when there is none. Raises botocore's other errors."""
-        found: dict[str, Any] | None = describe(self.client("cloudformation"), self.stack)
-        return found
+        description: dict[str, Any] | None = describe(self.client("cloudformation"), self.stack)
+        return description
 
     def outputs(self) -> dict[str, str]:
         """The stack's outputs. Raises Refusal without a stack."""
-        found = self.described()
-        if found is None:
+        stack = self.described()
+        if stack is None:
             raise Refusal(f"there is no stack {self.stack}")
-        return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
     def instances(self) -> dict[str, dict[str, Any]]:
         """The running nodes of the stack's arms by instance id, as EC2 describes them."""
@@ -197,9 +197,9 @@ class Script:
         """Ask until there is an answer that is not None. Raises Refusal after so many minutes."""
         deadline = time.monotonic() + minutes * 60
         while True:
-            answer = of()
-            if answer is not None:
-                return answer
+            value = of()
+            if value is not None:
+                return value
             if time.monotonic() > deadline:
                 raise Refusal(f"{what}: not within {minutes:g} min")
             time.sleep(POLL_SECONDS)

@@ -9,18 +9,18 @@ from .reading.run_ids import LATEST
 
 def complete_run(incomplete: str) -> list[str]:
     """`latest` and the runs in out/ that begin with `incomplete`, newest name first."""
-    campaigns = _kept("campaign.json")
-    runs = [name for name in _kept("plan.json") if name not in campaigns]
+    campaigns = _names("campaign.json")
+    runs = [name for name in _names("plan.json") if name not in campaigns]
     return [name for name in dict.fromkeys([LATEST, *runs]) if name.startswith(incomplete)]
 
 
 def complete_campaign(incomplete: str) -> list[str]:
     """`latest` and the campaigns in out/ that begin with `incomplete`, newest name first."""
-    return [name for name in [LATEST, *_kept("campaign.json")] if name.startswith(incomplete)]
+    return [name for name in [LATEST, *_names("campaign.json")] if name.startswith(incomplete)]
 
 
-def _kept(file: str) -> list[str]:
-    """The directories in out/ that have a file, the last name first."""
+def _names(file: str) -> list[str]:
+    """The names of the directories in out/ that have a file, the last name first."""
     try:
         return sorted((path.parent.name for path in Path("out").glob(f"*/{file}")), reverse=True)
     except OSError:

@@ -21,7 +21,7 @@ from rackrate_text.words import nearest, shortened
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNKNOWN = 3
-"""The command cannot tell the answer, because AWS does not answer. What it started goes on."""
+"""The command does not know the answer, because AWS does not respond. What it started goes on."""
 EXIT_INTERRUPTED = 130
 
 UNREADABLE = (
@@ -92,8 +92,8 @@ def is_temporary(error: Exception) -> bool:
     if not isinstance(error, aws.ClientError):
         return isinstance(error, CONNECTION_ERRORS)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    answer: Any = SimpleNamespace(status_code=status)
-    context = standard.RetryContext(1, parsed_response=error.response, http_response=answer)
+    response: Any = SimpleNamespace(status_code=status)
+    context = standard.RetryContext(1, parsed_response=error.response, http_response=response)
     return error_code(error) != _QUOTA_CODE and any(c.is_retryable(context) for c in _RETRYABLE)
 
 
@@ -104,7 +104,7 @@ def explain(error: Exception) -> Refusal:
     if isinstance(error, Refusal):
         return error
     if isinstance(error, aws.ClientError):
-        return _explain_answer(error)
+        return _explain_response(error)
     if isinstance(error, aws.InvalidRegionError):
         return _wrong_region(str(error.kwargs["region_name"]))
     if isinstance(error, CONNECTION_ERRORS):
@@ -172,7 +172,7 @@ def _wrong_region(region: str, why: str = "") -> Refusal:
     )
 
 
-def _explain_answer(error: aws.ClientError) -> Refusal:
+def _explain_response(error: aws.ClientError) -> Refusal:
     """Explain an error that a service has answered with."""
     code = error_code(error)
     operation = error.operation_name

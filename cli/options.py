@@ -71,15 +71,15 @@ def check_junit(path: Path | None) -> None:
 
 def assigned(texts: Iterable[str]) -> dict[str, str]:
     """The parameters that `--set` names. Raises Refusal."""
-    given: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z0-9]+", name):
             raise Refusal(f"--set {text!r} is not NAME=VALUE; see docs/parameters.md for names.")
-        if name in given:
+        if name in parameters:
             raise Refusal(f"{name} is given twice; leave one --set out.")
-        given[name] = value
-    return given
+        parameters[name] = value
+    return parameters
 
 
 def confirm(yes: bool, action: str, effect: str) -> None:

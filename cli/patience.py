@@ -38,7 +38,7 @@ class Patience:
     """
 
     def __init__(self, session: boto3.Session) -> None:
-        self._has_answered = False
+        self._has_responded = False
         # The handlers of botocore's own retries are asked before.
         session.events.register("needs-retry", self._delay)  # type: ignore[arg-type]
         session.events.register("before-parameter-build.cloudformation", _add_token)
@@ -47,9 +47,9 @@ class Patience:
         """The seconds until the next attempt of a call, or None for no other attempt."""
         error = call["caught_exception"]
         if call["response"] is not None:
-            self._has_answered = True
+            self._has_responded = True
             error = ClientError(call["response"][1], call["operation"].name)
-        if _is_brief.get() or not self._has_answered or not is_temporary(error):
+        if _is_brief.get() or not self._has_responded or not is_temporary(error):
             return None
         now = time.monotonic()
         since = call["request_dict"]["context"].setdefault("failing_since", now)

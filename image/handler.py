@@ -91,7 +91,7 @@ def respond(event: Json, *, physical_id: str, data: Json, error: str | None) -> 
     Raises:
         OSError: CloudFormation did not accept the answer; Lambda then retries the invocation.
     """
-    answer = {
+    response = {
         "Status": "FAILED" if error else "SUCCESS",
         "Reason": error or "",
         "PhysicalResourceId": physical_id,
@@ -102,7 +102,7 @@ def respond(event: Json, *, physical_id: str, data: Json, error: str | None) -> 
     }
     request = urllib.request.Request(
         event["ResponseURL"],
-        data=json.dumps(answer).encode(),
+        data=json.dumps(response).encode(),
         method="PUT",
         headers={"Content-Type": ""},  # the URL is signed for an empty one
     )
@@ -150,8 +150,8 @@ class Builder:
         Raises:
             BuildFailed: a build failed or took too long.
         """
-        found = self._images([self._tag])
-        digest = found[self._tag]["imageId"]["imageDigest"] if found else self._build(seconds)
+        existing = self._images([self._tag])
+        digest = existing[self._tag]["imageId"]["imageDigest"] if existing else self._build(seconds)
         return f"{self._uri}:{self._tag}@{digest}"
 
     def remove_source(self) -> None:
@@ -163,12 +163,12 @@ class Builder:
 
     def _images(self, tags: list[str]) -> dict[str, Json]:
         """The existing images, by tag."""
-        answer = self._ecr.batch_get_image(
+        response = self._ecr.batch_get_image(
             repositoryName=self._name,
             imageIds=[{"imageTag": tag} for tag in tags],
             acceptedMediaTypes=[_DOCKER, _OCI, _DOCKER_LIST, _OCI_LIST],
         )
-        return {image["imageId"]["imageTag"]: image for image in answer["images"]}
+        return {image["imageId"]["imageTag"]: image for image in response["images"]}
 
     def _build(self, seconds: float) -> str:
         tags = self._tags()
@@ -228,8 +228,8 @@ class Builder:
         return str(build["id"])
 
     def _describe(self, started: Mapping[str, str]) -> dict[str, Json]:
-        answer = self._codebuild.batch_get_builds(ids=list(started.values()))
-        by_id = {build["id"]: build for build in answer["builds"]}
+        response = self._codebuild.batch_get_builds(ids=list(started.values()))
+        by_id = {build["id"]: build for build in response["builds"]}
         return {architecture: by_id[id_] for architecture, id_ in started.items()}
 
     def _stop(self, started: Mapping[str, str]) -> None:
@@ -257,18 +257,18 @@ class Builder:
             ],
         }
         try:
-            answer = self._ecr.put_image(
+            response = self._ecr.put_image(
                 repositoryName=self._name,
                 imageTag=self._tag,
                 imageManifest=json.dumps(manifest),
                 imageManifestMediaType=media_type,
             )
         except ClientError as error:
-            known = ("ImageAlreadyExistsException", "ImageTagAlreadyExistsException")
-            if error.response["Error"]["Code"] not in known:
+            repeated = ("ImageAlreadyExistsException", "ImageTagAlreadyExistsException")
+            if error.response["Error"]["Code"] not in repeated:
                 raise
             return str(self._images([self._tag])[self._tag]["imageId"]["imageDigest"])
-        return str(answer["image"]["imageId"]["imageDigest"])
+        return str(response["image"]["imageId"]["imageDigest"])
 
 
 _LOST = "the build for %s succeeded, and yet its image is not in the registry."

@@ -58,8 +58,8 @@ def placeholders(text: str) -> set[str]:
 
 def states(definition: Any) -> Iterator[tuple[str, State]]:
     """Every state at any depth: those of maps' processors and of branches too."""
-    found = definition.get("States") if isinstance(definition, dict) else None
-    for name, state in (found if isinstance(found, dict) else {}).items():
+    entries = definition.get("States") if isinstance(definition, dict) else None
+    for name, state in (entries if isinstance(entries, dict) else {}).items():
         if isinstance(state, dict):
             yield name, state
             inner = (state.get("ItemProcessor"), state.get("Iterator"), *state.get("Branches", []))

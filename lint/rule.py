@@ -22,8 +22,8 @@ class Rule(CloudFormationLintRule, ABC):  # type: ignore[misc] # cfn-lint ships 
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """The findings, without duplicates of the same place and message."""
-        found = dict.fromkeys((tuple(place), said) for place, said in self.findings(cfn))
-        return [RuleMatch(list(place), said) for place, said in found]
+        unique = dict.fromkeys((tuple(place), message) for place, message in self.findings(cfn))
+        return [RuleMatch(list(place), message) for place, message in unique]
 
     @abstractmethod
     def findings(self, cfn: Template) -> Iterator[tuple[Place, str]]:

@@ -15,16 +15,16 @@ Place = list[str | int]
 
 def resources(cfn: Template, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The logical id and the resource of all resources of these types."""
-    found = cfn.template.get("Resources")
-    for name, resource in (found if isinstance(found, dict) else {}).items():
+    entries = cfn.template.get("Resources")
+    for name, resource in (entries if isinstance(entries, dict) else {}).items():
         if isinstance(resource, dict) and resource.get("Type") in kinds:
             yield name, resource
 
 
 def properties(resource: Mapping[str, Any]) -> dict[str, Any]:
     """A resource's properties. Empty if they are missing or malformed."""
-    found = resource.get("Properties")
-    return found if isinstance(found, dict) else {}
+    entries = resource.get("Properties")
+    return entries if isinstance(entries, dict) else {}
 
 
 def walk(value: Any, place: Place | None = None) -> Iterator[tuple[Place, Any]]:
@@ -41,22 +41,22 @@ def walk(value: Any, place: Place | None = None) -> Iterator[tuple[Place, Any]]:
 
 def referred(value: Any) -> set[str]:
     """The logical ids and parameters that a value refers to by `Ref`, `Fn::GetAtt` or `Fn::Sub`."""
-    found: set[str] = set()
+    names: set[str] = set()
     for _, inner in walk(value):
         if not isinstance(inner, dict):
             continue
         if isinstance(inner.get("Ref"), str):
-            found.add(inner["Ref"])
+            names.add(inner["Ref"])
         attribute = inner.get("Fn::GetAtt")
         if isinstance(attribute, str):
-            found.add(attribute.partition(".")[0])
+            names.add(attribute.partition(".")[0])
         elif isinstance(attribute, list) and attribute:
-            found.add(str(attribute[0]))
+            names.add(str(attribute[0]))
         text = inner.get("Fn::Sub")
         text = text[0] if isinstance(text, list) and text else text
         if isinstance(text, str):
-            found |= {part.partition("}")[0].partition(".")[0] for part in text.split("${")[1:]}
-    return found
+            names |= {part.partition("}")[0].partition(".")[0] for part in text.split("${")[1:]}
+    return names
 
 
 def _conditions(value: Any) -> set[str]:
@@ -71,24 +71,24 @@ def _conditions(value: Any) -> set[str]:
 
 
 def scenarios(
-    cfn: Template, *values: Any, given: Iterable[Mapping[str, Any]] = ()
+    cfn: Template, *values: Any, existing: Iterable[Mapping[str, Any]] = ()
 ) -> Iterator[dict[str, bool]]:
-    """All possible outcomes of the conditions in some values.
+    """All choices outcomes of the conditions in some values.
 
     Args:
         cfn: the template.
         values: the values to resolve together.
-        given: resources whose own condition is assumed true, because otherwise they do not exist.
+        existing: resources whose own condition is assumed true, because they exist no other way.
 
     Yields:
         Condition name to outcome. One empty scenario if nothing is conditional.
     """
-    wanted: dict[str, set[bool]] = {name: set() for value in values for name in _conditions(value)}
-    for resource in given:
+    choices: dict[str, set[bool]] = {name: set() for value in values for name in _conditions(value)}
+    for resource in existing:
         if isinstance(resource.get("Condition"), str):
-            wanted[resource["Condition"]] = {True}
-    found = list(cfn.conditions.build_scenarios(wanted)) if wanted else [{}]
-    yield from found
+            choices[resource["Condition"]] = {True}
+    outcomes = list(cfn.conditions.build_scenarios(choices)) if choices else [{}]
+    yield from outcomes
 
 
 def source_lines(cfn: Template) -> list[str] | None:

@@ -61,8 +61,8 @@ def _rows(name: str, trusted: str, documents: Sequence[Any]) -> Iterator[tuple[s
     for document in documents:
         for statement in _find(document, "Effect"):
             if statement["Effect"] == "Allow":
-                kept = anything if statement["Resource"] == "*" else restricted
-                kept |= _actions(statement["Action"])
+                actions = anything if statement["Resource"] == "*" else restricted
+                actions |= _actions(statement["Action"])
         managed |= set(re.findall(r":iam::aws:policy/([\w/-]+)", str(document)))
     cells = [
         (service if part == 0 else "", *names)

@@ -85,7 +85,7 @@ class Run:
 
 def failures(test: TestBase) -> dict[str, Run]:
     """The failures to capture for any tool, by situation."""
-    found = {
+    runs = {
         "unreachable": Run(test, address=UNREACHABLE),
         "no-route": Run(test, address=NO_ROUTE),
         "interrupted": Run(test, sent=signal.SIGINT),
@@ -94,8 +94,8 @@ def failures(test: TestBase) -> dict[str, Run]:
         "wrong-option": Run(test, more=("--no-such-option",)),
     }
     if test.server is not None or isinstance(test, WorkloadTest):
-        found |= {"refused": Run(test, serving=False), "server-died": Run(test, server_dies=True)}
-    return found
+        runs |= {"refused": Run(test, serving=False), "server-died": Run(test, server_dies=True)}
+    return runs
 
 
 def printed_by(run: Run) -> bytes:
@@ -165,8 +165,8 @@ def _server(test: TestBase | None) -> Iterator[subprocess.Popen[bytes] | None]:
             while not _listens(test.server.ports[0]):
                 if server.poll() is not None or time.monotonic() > deadline:
                     output.seek(0)
-                    said = output.read().decode(errors="replace").strip()
-                    raise CaptureError(f"the server does not listen, and says: {said}")
+                    text = output.read().decode(errors="replace").strip()
+                    raise CaptureError(f"the server does not listen, and says: {text}")
                 time.sleep(0.05)
             yield server
         finally:

@@ -1,7 +1,7 @@
 """Chromium for tests and pictures: the machine's own, or Debian's, unpacked into the cache.
 
 This installs nothing. It unpacks Debian's packages as the lab does (`lab.setup.debian`), with the
-shared libraries and a font. Environment variables tell the programs where these are.
+shared libraries and a font. Environment variables name their places to the programs.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def find() -> Chromium:
 def installed() -> Chromium | None:
     """The first Chromium in PATH. Skips snaps, which see only the directories of their sandbox."""
     for name in NAMES:
-        found = shutil.which(name)
-        if found is not None and not _is_a_snap(Path(found)):
-            return Chromium(Path(found))
+        path = shutil.which(name)
+        if path is not None and not _is_a_snap(Path(path)):
+            return Chromium(Path(path))
     return None
 
 
@@ -108,9 +108,9 @@ def unpacked() -> Chromium:
 
 def _chromium_in(root: Path) -> Chromium:
     libraries = {
-        str(found.parent)
+        str(path.parent)
         for pattern in ("lib/*-linux-*/**/lib*.so*", "usr/lib/*-linux-*/**/lib*.so*")
-        for found in root.glob(pattern)
+        for path in root.glob(pattern)
     }
     return Chromium(
         root / "usr/lib/chromium/chromium-headless-shell",
@@ -128,19 +128,19 @@ def _make(directory: Path) -> None:
         raise LabError(f"{error} Or {REMEDY}") from error
     unpack(names, directory)
     (directory / "fonts.conf").write_text(FONTS, "utf-8")
-    made = _chromium_in(directory)
-    if not made.program.exists():
+    chromium = _chromium_in(directory)
+    if not chromium.program.exists():
         raise LabError(f"apt's package `{PACKAGES[0]}` holds no browser: {REMEDY}")
     # Start it once, so that a missing library is reported now and the cache keeps nothing unusable.
-    told = subprocess.run(
-        [made.program, "--version"],
-        env=os.environ | made.variables,
+    result = subprocess.run(
+        [chromium.program, "--version"],
+        env=os.environ | chromium.variables,
         capture_output=True,
         text=True,
         check=False,
     )
-    if told.returncode != 0:
-        reason = (told.stderr.strip().splitlines() or ["no reason given"])[-1]
+    if result.returncode != 0:
+        reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise LabError(f"Debian's Chromium does not start ({reason}): {REMEDY}")
 
 

@@ -88,7 +88,7 @@ def _judge(path: Path) -> Iterator[str]:
     for name, resource in cfn.template["Resources"].items():
         for place, value in walk(properties(resource)):
             if isinstance(value, dict) and "Statement" in value:
-                for scenario in scenarios(cfn, value, given=[resource]):
+                for scenario in scenarios(cfn, value, existing=[resource]):
                     document = _resolver(cfn, scenario).resolve(value)
                     for fault in _judge_policy(document, "AssumeRolePolicyDocument" in place):
                         yield f"{path} {name}: {fault}"
@@ -144,11 +144,11 @@ def _alternatives(statement: dict[str, Any]) -> Iterator[str]:
     """
     actions, resources = (_list(statement.get(key, [])) for key in ("Action", "Resource"))
     for action in (each for pattern in actions for each in parliament.expand_action(pattern)):
-        known = get_privilege_info(**action)
-        kinds = [each["resource_type"] for each in known["resource_types"]]
+        info = get_privilege_info(**action)
+        kinds = [each["resource_type"] for each in info["resource_types"]]
         if any(kind.endswith("*") for kind in kinds) or not any(kinds):
             continue
-        formats = {kind: get_arn_format(kind, known["service_resources"]) for kind in kinds if kind}
+        formats = {kind: get_arn_format(kind, info["service_resources"]) for kind in kinds if kind}
         if not any(
             parliament.is_arn_match(kind, form, resource)
             for kind, form in formats.items()

@@ -16,9 +16,9 @@ def with_part(page: str, name: str, part: str) -> str:
         ValueError: the page lacks a mark.
     """
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, found, rest = page.partition(begin)
+    before, opened, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
+    if not (opened and closed):
         raise ValueError(f"there is no {begin} with its end")
     return f"{before}{begin}\n\n{part.strip()}\n\n{end}{after}"
 

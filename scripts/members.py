@@ -84,7 +84,7 @@ def running(
             if (load := test.load_argv(addresses)) is not None:
                 loading = start(load, output.fileno(), test.environment)
                 if loading.wait(1.5 * test.load_seconds + 45) != 0:
-                    raise NotReadyError(f"the data cannot be loaded: {_said(output)}")
+                    raise NotReadyError(f"the data cannot be loaded: {_printed(output)}")
             yield addresses, members
         finally:
             for member in members:
@@ -101,9 +101,9 @@ def _await(
     deadline = time.monotonic() + test.ready_seconds
     while not all(_is_ready(test, address) for address in addresses):
         if any(member.poll() is not None for member in members):
-            raise NotReadyError(f"a member ended: {_said(output)}")
+            raise NotReadyError(f"a member ended: {_printed(output)}")
         if time.monotonic() > deadline:
-            raise NotReadyError(f"not ready after {test.ready_seconds} s: {_said(output)}")
+            raise NotReadyError(f"not ready after {test.ready_seconds} s: {_printed(output)}")
         time.sleep(0.1)
 
 
@@ -125,7 +125,7 @@ def _placed(text: str, places: Mapping[str, str]) -> str:
     return text
 
 
-def _said(output: IO[bytes]) -> str:
+def _printed(output: IO[bytes]) -> str:
     output.seek(0)
     return output.read()[-2000:].decode(errors="replace").strip() or "it printed nothing"
 

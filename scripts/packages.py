@@ -2,7 +2,7 @@
 
 Run as `python -m scripts.packages`. A package is a directory that `sam build` packages together
 with the Python packages of its requirements.txt. Sizes are those of the same Python packages in
-this environment, as their RECORD files tell them, because pyproject.toml locks both together.
+this environment, as their RECORD files list them, because pyproject.toml locks both together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGEST_SHARE = {"functions": 0.5, "packages/report": 0.9}
 
 def contents(package: Path) -> dict[str, Path]:
     """Where each file of a package is, by its path in the package."""
-    found = {
+    places = {
         path.relative_to(package).as_posix(): path
         for path in _walk(package)
         if path.suffix != ".pyc" and path.name != "requirements.txt"
@@ -32,8 +32,8 @@ def contents(package: Path) -> dict[str, Path]:
         for file in files(name) or []:
             # Neither programs, which are outside, nor what was compiled here.
             if file.parts[0] != ".." and file.suffix != ".pyc":
-                found[file.as_posix()] = Path(str(file.locate()))
-    return found
+                places[file.as_posix()] = Path(str(file.locate()))
+    return places
 
 
 def size(package: Path) -> int:

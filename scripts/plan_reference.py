@@ -73,8 +73,8 @@ def schema() -> Json:
 
 def _definition(model: type[BaseModel]) -> tuple[Json, Json]:
     """A model's schema and the definitions that it uses."""
-    found = _tidy(model.model_json_schema())
-    return found, found.pop("$defs", {})
+    definition = _tidy(model.model_json_schema())
+    return definition, definition.pop("$defs", {})
 
 
 def _tidy(value: Any) -> Any:
@@ -110,12 +110,12 @@ def _with_tool(branch: Json, tool: str) -> Json:
     """Add to a tool's schema: `tool` is optional if `name` is one of its tests in the catalogue."""
     described = TestBase.model_fields["tool"].description
     branch["properties"]["tool"]["description"] = described
-    known = [name for name, test in CATALOGUE.items() if test["tool"] == tool]
-    named: Json = {"properties": {"name": {"enum": known}}, "required": ["name"]}
-    return {**branch, "anyOf": [{"required": ["tool"]}, *([named] if known else [])]}
+    names = [name for name, test in CATALOGUE.items() if test["tool"] == tool]
+    named: Json = {"properties": {"name": {"enum": names}}, "required": ["name"]}
+    return {**branch, "anyOf": [{"required": ["tool"]}, *([named] if names else [])]}
 
 
-def parts(found: Mapping[str, Any]) -> dict[str, str]:
+def parts(definition: Mapping[str, Any]) -> dict[str, str]:
     """The generated parts of the page, by the names of their marks.
 
     Args:
@@ -124,14 +124,14 @@ def parts(found: Mapping[str, Any]) -> dict[str, str]:
     Raises:
         ValueError: a field has no description.
     """
-    definitions = found["$defs"]
+    definitions = definition["$defs"]
     branches = [
         f"### {tool}\n\n{definitions[tool]['description']}\n\n{_fields(definitions[tool])}\n\n"
         f"{_metrics(tool)}"
         for tool in registry.names()
     ]
     return {
-        "the plan": _fields(found),
+        "the plan": _fields(definition),
         "an arm": _fields(definitions["Arm"]),
         "limits": _limits(),
         "tests": "\n\n".join([_catalogue(), *branches]),
@@ -252,14 +252,14 @@ def _code(value: Any) -> str:
 
 def documents() -> dict[Path, str]:
     """The generated files by path."""
-    found = schema()
+    definition = schema()
     page = REFERENCE.read_text("utf-8")
-    for name, part in parts(found).items():
+    for name, part in parts(definition).items():
         page = with_part(page, name, part)
     campaigns = CAMPAIGNS.read_text("utf-8")
     fields = _fields(_tidy(CampaignInput.model_json_schema(by_alias=True)))
     return {
-        SCHEMA: json.dumps(found, indent=2) + "\n",
+        SCHEMA: json.dumps(definition, indent=2) + "\n",
         REFERENCE: page,
         CAMPAIGNS: with_part(campaigns, "the input", fields),
     }

@@ -36,13 +36,13 @@ def ask(query: str, **variables: Any) -> Any:
     )
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
-            answer = json.load(response)
+            result = json.load(response)
     except (OSError, ValueError) as error:
-        answer = {"errors": [{"message": str(error)}]}
-    if answer.get("errors"):
-        reason = " ".join(str(answer["errors"][0]["message"]).split())
+        result = {"errors": [{"message": str(error)}]}
+    if result.get("errors"):
+        reason = " ".join(str(result["errors"][0]["message"]).split())
         sys.exit(f"GitHub refused the comment, which needs pull-requests: write: {reason}")
-    return answer["data"]
+    return result["data"]
 
 
 def main() -> None:

@@ -76,9 +76,9 @@ def _with_glue_columns(template: str, name: str, columns: Sequence[Column]) -> s
         for each in glue_columns(columns)
     ]
     begin = rf"(?s:\n        Name: {name}\n.*?\n          Columns:\n)"
-    found, count = re.subn(
+    result, count = re.subn(
         rf"({begin})(?:            - .*\n)+", lambda match: match[1] + "".join(lines), template
     )
     if count != 1:
         raise ValueError(f"{TEMPLATE.name} has {count} tables {name} with columns")
-    return found
+    return result

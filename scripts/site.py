@@ -86,22 +86,22 @@ def rewritten(markdown: str, change: Callable[[str], str]) -> str:
 
 def targets(markdown: str) -> list[str]:
     """The targets of the links and images of a Markdown text, without those in code."""
-    found: list[str] = []
+    result: list[str] = []
 
     def keep(target: str) -> str:
-        found.append(target)
+        result.append(target)
         return target
 
     rewritten(markdown, keep)
-    return found
+    return result
 
 
 def _outside(origin: str, markdown: str) -> Iterator[str]:
     """The files outside docs/ that a Markdown file links to."""
     for target in targets(markdown):
-        found, _ = _resolved(origin, target)
-        if found is not None and not _in_docs(found):
-            yield found
+        path, _ = _resolved(origin, target)
+        if path is not None and not _in_docs(path):
+            yield path
 
 
 def _resolved(origin: str, target: str) -> tuple[str | None, str]:

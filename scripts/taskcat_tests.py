@@ -55,9 +55,9 @@ def main(arguments: Sequence[str]) -> int:
         if arguments == ["package"]:
             package(session.region_name, bucket)
             return 0
-        wanted = chosen(configured["tests"], os.environ.get("TESTS", ""))
+        requested = chosen(configured["tests"], os.environ.get("TESTS", ""))
         parallel = count(os.environ.get("PARALLEL", ""))
-        tests = runnable(session, wanted)
+        tests = runnable(session, requested)
         package(session.region_name, bucket)
         return deploy(configured, tests, parallel, session.region_name, bucket)
     except subprocess.CalledProcessError as error:
@@ -84,12 +84,12 @@ def check_bucket(session: boto3.session.Session) -> str:
             " login; in CI, assume a role (docs/ci.md)."
         ) from error
     try:
-        found = session.client("s3").get_bucket_location(Bucket=bucket)["LocationConstraint"]
+        region = session.client("s3").get_bucket_location(Bucket=bucket)["LocationConstraint"]
     except ClientError as error:
         raise Refusal(f"The bucket {bucket} of S3_BUCKET cannot be used: {error}.") from error
-    if (found or "us-east-1") != session.region_name:
+    if (region or "us-east-1") != session.region_name:
         raise Refusal(
-            f"The bucket {bucket} is in {found or 'us-east-1'}, the tests are in"
+            f"The bucket {bucket} is in {region or 'us-east-1'}, the tests are in"
             f" {session.region_name}, and Lambda takes functions only from a bucket of its own"
             " Region. Name another S3_BUCKET or AWS_REGION."
         )
@@ -98,14 +98,14 @@ def check_bucket(session: boto3.session.Session) -> str:
 
 def chosen(tests: Mapping[str, Any], names: str) -> dict[str, Any]:
     """The tests with these names; all tests for an empty list. Raises Refusal for unknown names."""
-    wanted = [name.strip() for name in names.split(",") if name.strip()] or list(tests)
-    unknown = [name for name in wanted if name not in tests]
+    requested = [name.strip() for name in names.split(",") if name.strip()] or list(tests)
+    unknown = [name for name in requested if name not in tests]
     if unknown:
         raise Refusal(
             f"TESTS names {', '.join(unknown)}, which {CONFIGURATION.name} has not. It has:"
             f" {', '.join(tests)}."
         )
-    return {name: tests[name] for name in wanted}
+    return {name: tests[name] for name in requested}
 
 
 def count(text: str) -> int:
@@ -124,20 +124,20 @@ def needed(test: Mapping[str, Any]) -> set[str]:
 
 def runnable(session: boto3.session.Session, tests: Mapping[str, Any]) -> list[str]:
     """The names of the tests whose needs the account meets. Prints which tests are left out."""
-    asked = sorted(set().union(*map(needed, tests.values())))
+    parameters = sorted(set().union(*map(needed, tests.values())))
     there: set[str] = set()
     store = session.client("ssm")
-    for start in range(0, len(asked), _PARAMETERS_PER_REQUEST):
-        answer = store.get_parameters(Names=asked[start : start + _PARAMETERS_PER_REQUEST])
-        there.update(parameter["Name"] for parameter in answer["Parameters"])
+    for start in range(0, len(parameters), _PARAMETERS_PER_REQUEST):
+        response = store.get_parameters(Names=parameters[start : start + _PARAMETERS_PER_REQUEST])
+        there.update(parameter["Name"] for parameter in response["Parameters"])
     left_out = {name: sorted(needed(test) - there) for name, test in tests.items()}
     for name, missing in left_out.items():
         if missing:
             print(f"taskcat: {name} is left out: Parameter Store has no {', '.join(missing)}")
-    kept = [name for name in tests if not left_out[name]]
-    if not kept:
-        raise Refusal("No test is left. docs/ci.md tells what the account has to hold for them.")
-    return kept
+    possible = [name for name in tests if not left_out[name]]
+    if not possible:
+        raise Refusal("No test is left. docs/ci.md lists what the account has to hold for them.")
+    return possible
 
 
 def package(region: str, bucket: str) -> None:

@@ -41,11 +41,11 @@ def documents() -> dict[Path, str]:
 
 
 def _programs() -> str:
-    found = dict(counters.PROGRAMS)
+    programs = dict(counters.PROGRAMS)
     for name in registry.names():
         if not registry.test_class(name).large:
-            found |= registry.test_class(name).programs
-    return "".join(f"{program} {package}\n" for program, package in sorted(found.items()))
+            programs |= registry.test_class(name).programs
+    return "".join(f"{program} {package}\n" for program, package in sorted(programs.items()))
 
 
 def _large() -> str:
@@ -115,20 +115,20 @@ def _resolution(metric: Metric) -> str:
 def _captures(tried: tuple[Capture, ...]) -> Iterator[str]:
     """The parsers' results for all captures: the values and the refusals of each tool."""
     for tool in registry.names():
-        found = [capture for capture in tried if capture.tool == tool]
-        versions = list(dict.fromkeys(capture.version for capture in found))
+        captures = [capture for capture in tried if capture.tool == tool]
+        versions = list(dict.fromkeys(capture.version for capture in captures))
         outcomes: dict[str, dict[str, str]] = {}
-        for each in found:
+        for each in captures:
             outcomes.setdefault(each.situation, {})[each.version] = outcome(each)
         values = (
-            (situation, *(told.get(version, "").partition(":")[0] for version in versions))
-            for situation, told in outcomes.items()
-            if not all(map(_is_refusal, told.values()))
+            (situation, *(by_version.get(version, "").partition(":")[0] for version in versions))
+            for situation, by_version in outcomes.items()
+            if not all(map(_is_refusal, by_version.values()))
         )
         refusals = (
             (situation, ", ".join(those), reason)
-            for situation, told in outcomes.items()
-            for reason, those in _by_reason(told).items()
+            for situation, by_version in outcomes.items()
+            for reason, those in _by_reason(by_version).items()
         )
         yield f"### Captures of {tool}"
         yield table(("situation", *versions), values)
@@ -139,10 +139,10 @@ def _is_refusal(text: str) -> bool:
     return text.startswith(REFUSED)
 
 
-def _by_reason(told: Mapping[str, str]) -> dict[str, list[str]]:
+def _by_reason(outcomes: Mapping[str, str]) -> dict[str, list[str]]:
     """The versions by the reason for refusing their captures."""
     reasons: dict[str, list[str]] = {}
-    for version, text in told.items():
+    for version, text in outcomes.items():
         if _is_refusal(text):
             reasons.setdefault(text.removeprefix(REFUSED), []).append(version)
     return reasons

@@ -45,20 +45,20 @@ type _Change = Callable[[tuple[str, ...]], tuple[str, ...]]
 def set_baseline(
     name: NameArgument,
     run_ids: RunsArgument,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     as_json: JsonOption = False,
 ) -> None:
     """Give runs a name. This replaces a baseline that has the name already.
 
     Example: rackrate baseline set golden latest
     """
-    found = Stack.find(stack)
-    runs = _checked_runs(found, name, run_ids)
+    stack = Stack.find(stack_name)
+    runs = _checked_runs(stack, name, run_ids)
     if len(runs) > MOST_RUNS:
         raise Refusal(f"A baseline has at most {MOST_RUNS} runs; name fewer than {len(runs)}.")
-    before, after = _change(found, name, lambda _: runs)
+    before, after = _change(stack, name, lambda _: runs)
     was = "" if before is None or before.run_ids == runs else f"; it was {_shown(before.run_ids)}"
-    _answer(Output(as_json), f"Baseline {name} is {_shown(runs)}{was}.", before, after)
+    _print_change(Output(as_json), f"Baseline {name} is {_shown(runs)}{was}.", before, after)
 
 
 @app.command("add", cls=Command)
@@ -66,61 +66,61 @@ def set_baseline(
 def add_to_baseline(
     name: NameArgument,
     run_ids: RunsArgument,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     as_json: JsonOption = False,
 ) -> None:
     """Add runs to a baseline, which is made if there is none. It keeps the newest 20.
 
     Example: rackrate baseline add main latest
     """
-    found = Stack.find(stack)
-    runs = _checked_runs(found, name, run_ids)
+    stack = Stack.find(stack_name)
+    runs = _checked_runs(stack, name, run_ids)
 
     def with_them(before: tuple[str, ...]) -> tuple[str, ...]:
         return (*before, *(run for run in runs if run not in before))[-MOST_RUNS:]
 
-    before, after = _change(found, name, with_them)
+    before, after = _change(stack, name, with_them)
     had = () if before is None else before.run_ids
     added = [run for run in after.run_ids if run not in had]
     dropped = [run for run in had if run not in after.run_ids]
     has = f"Baseline {name} has {counted(len(after.run_ids), 'run')}"
-    said = (
+    message = (
         f"{has}{f', with {listed(added)}' if added else '; it had them already'}"
         f"{f', and no longer {listed(dropped)}' if dropped else ''}."
     )
-    _answer(Output(as_json), said, before, after)
+    _print_change(Output(as_json), message, before, after)
 
 
 @app.command("show", cls=Command)
 @one_sentence
 def show_baseline(
-    name: NameArgument, stack: StackOption = "rackrate", as_json: JsonOption = False
+    name: NameArgument, stack_name: StackOption = "rackrate", as_json: JsonOption = False
 ) -> None:
     """Show the runs of a baseline, and how many a gate still needs.
 
     Example: rackrate baseline show main
     """
     output = Output(as_json)
-    found = Stack.find(stack)
-    baseline = found.baseline(name)
+    stack = Stack.find(stack_name)
+    baseline = stack.baseline(name)
     if baseline is None:
         raise _no_baseline(name)
-    records = {run_id: found.record(RUN, run_id) for run_id in baseline.run_ids}
+    records = {run_id: stack.record(RUN, run_id) for run_id in baseline.run_ids}
     runs = [run for run in records.values() if run is not None]
-    gone = [run_id for run_id, run in records.items() if run is None]
+    missing = [run_id for run_id, run in records.items() if run is None]
     if runs:
         output.print(run_table(runs))
-    for run_id in gone:
+    for run_id in missing:
         output.say(
             f"The run {run_id} is gone; take it out with `rackrate baseline remove {name}"
             f" {run_id}`."
         )
-    _say_what_is_missing(output, baseline)
+    _print_what_is_missing(output, baseline)
     output.document(
         {
             "baseline": baseline.as_document(),
             "runs": [run.as_document() for run in runs],
-            "gone": gone,
+            "gone": missing,
         }
     )
 
@@ -151,7 +151,7 @@ def remove_baseline(
         list[str] | None,
         typer.Argument(metavar="[RUN...]", help="Take out these runs only."),
     ] = None,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     as_json: JsonOption = False,
 ) -> None:
     """Remove a baseline's name, or take runs out of it. The runs themselves stay.
@@ -159,11 +159,11 @@ def remove_baseline(
     Example: rackrate baseline remove golden
     """
     output = Output(as_json)
-    found = Stack.find(stack)
+    stack = Stack.find(stack_name)
     if run_ids:
-        _take_out(output, found, name, run_ids)
+        _take_out(output, stack, name, run_ids)
         return
-    removed = found.remove_baseline(name)
+    removed = stack.remove_baseline(name)
     if removed is None:
         raise _no_baseline(name)
     verb = "stays" if len(removed.run_ids) == 1 else "stay"
@@ -187,7 +187,7 @@ def _take_out(output: Output, stack: Stack, name: str, run_ids: Sequence[str]) -
         return left
 
     before, after = _change(stack, name, without_them)
-    _answer(output, f"Baseline {name} is {_shown(after.run_ids)}.", before, after)
+    _print_change(output, f"Baseline {name} is {_shown(after.run_ids)}.", before, after)
 
 
 def _checked_runs(stack: Stack, name: str, run_ids: Sequence[str]) -> tuple[str, ...]:
@@ -195,19 +195,19 @@ def _checked_runs(stack: Stack, name: str, run_ids: Sequence[str]) -> tuple[str,
     checked_name(name)
     if stack.record(RUN, name) is not None:
         raise Refusal(f'"{name}" is a run\'s id, which would win over a baseline; choose another.')
-    found = []
+    measured = []
     for run_id in run_ids:
         run = find_measured_run(stack, run_id)
         if stack.file(run.id, "results.json") is None:
             raise Refusal(f"Run {run.id} left no results.json; name another run.")
-        found.append(run.id)
-    return tuple(dict.fromkeys(found))
+        measured.append(run.id)
+    return tuple(dict.fromkeys(measured))
 
 
 def _change(stack: Stack, name: str, change: _Change) -> tuple[Baseline | None, Baseline]:
     """Change a baseline's runs. Returns the baseline before and after.
 
-    Two jobs may add a run at the same time, so the change is made anew if somebody else was first.
+    Two jobs may add a run at the same time, so the change is repeated if somebody else was first.
     """
     for _ in range(_TRIES):
         before = stack.baseline(name)
@@ -218,14 +218,14 @@ def _change(stack: Stack, name: str, change: _Change) -> tuple[Baseline | None, 
     raise Refusal(f"Others keep changing the baseline {name}; try again.", EXIT_FAILED)
 
 
-def _answer(output: Output, said: str, before: Baseline | None, after: Baseline) -> None:
+def _print_change(output: Output, message: str, before: Baseline | None, after: Baseline) -> None:
     """Say what a baseline is after a change, and what a gate still needs."""
-    output.say(said)
-    _say_what_is_missing(output, after)
+    output.say(message)
+    _print_what_is_missing(output, after)
     output.document({"baseline": after.as_document(), "was": before and before.as_document()})
 
 
-def _say_what_is_missing(output: Output, baseline: Baseline) -> None:
+def _print_what_is_missing(output: Output, baseline: Baseline) -> None:
     if len(baseline.run_ids) < LEAST_RUNS:
         output.say(f"For now: {what_a_gate_needs(len(baseline.run_ids), baseline.name)}.")
 

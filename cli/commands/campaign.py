@@ -17,7 +17,7 @@ from ..following.campaign_outcome import (
     print_campaign,
     require_answers,
 )
-from ..following.outcome import Wanted, check, complain_of_unmet, record_of, watch_to_the_end
+from ..following.outcome import AtEnd, check, complain_of_unmet, record_of, watch_to_the_end
 from ..following.watch import Interruption
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..printing.answers import campaign_table
@@ -124,7 +124,7 @@ def run_campaign(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return after the start, and print the campaign's id.")
     ] = False,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -138,25 +138,25 @@ def run_campaign(
     options = Options(
         file, plan, draws, sweep, runs_per_step, budget, series, continues, seed, dry_run
     )
-    asked = read_campaign(options)
-    check_requirements(requirements, asked, detach=detach)
+    document = read_campaign(options)
+    check_requirements(requirements, document, detach=detach)
     campaign_id = new_id("campaign") if name is None else checked_id(CAMPAIGN, name)
     if not detach:
         files.prepare(out)
-    found = _stack(stack)
+    stack = _stack(stack_name)
     if continues is not None:
-        asked["continue"] = find_finished(found, CAMPAIGN, continues).id
-    text = as_text(asked, options)
+        document["continue"] = find_finished(stack, CAMPAIGN, continues).id
+    text = as_text(document, options)
     output = Output(as_json, is_verbose=verbose)
-    output.note(f"Campaign {campaign_id} on stack {found.name}")
+    output.note(f"Campaign {campaign_id} on stack {stack.name}")
     if detach:
-        _detach(output, found, campaign_id, text)
+        _detach(output, stack, campaign_id, text)
         return
-    run_to_the_end(output, found, campaign_id, text, Wanted(requirements, out))
+    run_to_the_end(output, stack, campaign_id, text, AtEnd(requirements, out))
 
 
 def run_to_the_end(
-    output: Output, stack: Stack, campaign_id: str, text: str, wanted: Wanted
+    output: Output, stack: Stack, campaign_id: str, text: str, at_end: AtEnd
 ) -> None:
     """Start a campaign with its JSON text and follow it to its end.
 
@@ -169,9 +169,9 @@ def run_to_the_end(
             FollowedCampaign(stack, campaign_id),
             stack,
             interruption,
-            requirements=wanted.requirements,
+            requirements=at_end.requirements,
         )
-    code = conclude_campaign(output, stack, campaign_id, ended, wanted)
+    code = conclude_campaign(output, stack, campaign_id, ended, at_end)
     raise typer.Exit(interruption.exit_code if interruption.count else code)
 
 
@@ -191,7 +191,7 @@ def watch_campaign(
         typer.Option(metavar="DIR", help="Directory for the results; default: none are fetched."),
     ] = None,
     require: RequireOption = None,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -201,30 +201,30 @@ def watch_campaign(
 
     Example: rackrate campaign watch latest
     """
-    wanted = Wanted(_parsed(require), out)
+    at_end = AtEnd(_parsed(require), out)
     if out is not None:
         files.prepare(out)
-    found = _stack(stack)
+    stack = _stack(stack_name)
     output = Output(as_json, is_verbose=verbose)
 
     def follow_on(name: str, interruption: Interruption, elapsed: float) -> Outcome[Campaign]:
         return follow(
             output,
-            FollowedCampaign(found, name),
-            found,
+            FollowedCampaign(stack, name),
+            stack,
             interruption,
             stops=False,
             elapsed=elapsed,
-            requirements=wanted.requirements,
+            requirements=at_end.requirements,
         )
 
     watch_to_the_end(
         output,
-        found,
+        stack,
         CAMPAIGN,
         campaign_id,
         follow_on,
-        lambda name, ended: conclude_campaign(output, found, name, ended, wanted),
+        lambda name, ended: conclude_campaign(output, stack, name, ended, at_end),
     )
 
 
@@ -233,7 +233,7 @@ def watch_campaign(
 def show_campaign(
     campaign_id: CampaignArgument,
     require: RequireOption = None,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -242,20 +242,20 @@ def show_campaign(
     Example: rackrate campaign show latest --require 'requests not worse'
     """
     requirements = _parsed(require)
-    found = _stack(stack)
-    record = (find_finished if requirements else find_record)(found, CAMPAIGN, campaign_id)
-    left = files_of(found, record.id, record)
+    stack = _stack(stack_name)
+    record = (find_finished if requirements else find_record)(stack, CAMPAIGN, campaign_id)
+    stored = files_of(stack, record.id, record)
     output = Output(as_json, is_verbose=verbose)
     failed = record.is_over and record.status not in GOOD
-    print_campaign(output, record, left)
+    print_campaign(output, record, stored)
     _print_state(output, record)
     error = explain_end(output, record)
     checks = []
     if requirements:
-        checks = check(output, requirements, require_answers(record.id, left))
-    if left.results is not None:
-        output.line(f"Files: {left.address}")
-    output.document(left.as_document(record_of(CAMPAIGN, record.id, record), checks, error))
+        checks = check(output, requirements, require_answers(record.id, stored))
+    if stored.results is not None:
+        output.line(f"Files: {stored.address}")
+    output.document(stored.as_document(record_of(CAMPAIGN, record.id, record), checks, error))
     code = complain_of_unmet(output, checks)
     if requirements and failed:
         output.complain(f"Campaign {record.id} did not end well, so it meets no requirement.")
@@ -304,6 +304,6 @@ def _parsed(texts: list[str] | None) -> tuple[Requirement, ...]:
 
 def _stack(name: str) -> Stack:
     """The stack of this name. Raises Refusal when its version has no campaigns."""
-    found = Stack.find(name)
-    found.check_campaigns()
-    return found
+    stack = Stack.find(name)
+    stack.check_campaigns()
+    return stack

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -51,7 +51,7 @@ def compare(
             autocompletion=complete_run,
         ),
     ],
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     out: OutOption = Path("out"),
     require: RequireOption = None,
     verbose: VerboseOption = False,
@@ -69,41 +69,41 @@ def compare(
             'A comparison is with other runs anyway; leave "than before" out of --require.'
         )
     files.prepare(out)
-    found = Stack.find(stack)
-    ours, *theirs = (find_named_runs(found, name) for name in (run_id, *others))
+    stack = Stack.find(stack_name)
+    ours, *theirs = (find_named_runs(stack, name) for name in (run_id, *others))
     other_ids = _other_ids(ours, theirs)
     for requirement in requirements:
         check_number_of_runs(requirement, len(other_ids), theirs[0].baseline)
     output = Output(as_json, is_verbose=verbose)
     comparison_id = new_id("compare")
-    named = [each.asked for each in theirs]
-    asked = {"compare": {"run": ours.asked, "with": named[0] if len(named) == 1 else named}}
-    execution = _execute(output, found, comparison_id, asked)
+    named = [each.name for each in theirs]
+    document = {"compare": {"run": ours.name, "with": named[0] if len(named) == 1 else named}}
+    execution = _execute(output, stack, comparison_id, json.dumps(document))
     _check_end(execution, comparison_id)
-    _conclude(output, found, comparison_id, out, requirements)
+    _conclude(output, stack, comparison_id, out, requirements)
 
 
 def _other_ids(ours: NamedRuns, theirs: Sequence[NamedRuns]) -> list[str]:
     """The ids of the other runs. Raises Refusal where the stack would refuse them later."""
     if len(ours.run_ids) > 1:
         raise Refusal(
-            f'The baseline "{ours.asked}" has {len(ours.run_ids)} runs; name one run first, and'
+            f'The baseline "{ours.name}" has {len(ours.run_ids)} runs; name one run first, and'
             " then those that it is compared with."
         )
-    found: list[str] = []
+    ids: list[str] = []
     for run_id in (run_id for named in theirs for run_id in named.run_ids):
         if run_id in ours.run_ids:
             raise Refusal(f"Both are the run {run_id}; name another run to compare with.")
-        if run_id in found:
+        if run_id in ids:
             raise Refusal(f"The run {run_id} is named twice; name each run once.")
-        found.append(run_id)
-    return found
+        ids.append(run_id)
+    return ids
 
 
-def _execute(output: Output, stack: Stack, comparison_id: str, asked: dict[str, Any]) -> Execution:
+def _execute(output: Output, stack: Stack, comparison_id: str, text: str) -> Execution:
     """Start the comparison and wait for its end. A signal stops the comparison."""
     with Interruption() as interruption, display_for(output.errors) as display:
-        arn = stack.start_comparison(comparison_id, json.dumps(asked))
+        arn = stack.start_comparison(comparison_id, text)
         began, poll_seconds = time.monotonic(), FIRST_POLL_SECONDS
         while (execution := stack.execution(arn)).is_running:
             if interruption.count:

@@ -46,7 +46,7 @@ _CHECKS: tuple[tuple[str, Callable[[Stack], Check | Iterable[Check]]], ...] = (
 
 @one_sentence
 def doctor(
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out the dry run that proves cluster access.")
     ] = False,
@@ -60,20 +60,20 @@ def doctor(
     Example: rackrate doctor --quick
     """
     output = Output(as_json)
-    checks, found = _entrance(stack)
+    checks, stack = _entrance(stack_name)
     stopped = 0
     try:
-        for check in _of_stack(found, output, quick=quick) if found is not None else ():
+        for check in _of_stack(stack, output, quick=quick) if stack is not None else ():
             checks.append(check)
     except typer.Exit as interruption:
         stopped = interruption.exit_code  # still print the findings so far
     worst = any(check.state == "failed" for check in checks)
-    code = stopped or (EXIT_USAGE if found is None else EXIT_FAILED if worst else 0)
+    code = stopped or (EXIT_USAGE if stack is None else EXIT_FAILED if worst else 0)
     output.print(table(checks))
     output.say(_summary(checks))
     output.document(
         {
-            "stack": stack,
+            "stack": stack_name,
             "healthy": not worst,
             "checks": [check.as_json() for check in checks],
         }
@@ -128,10 +128,10 @@ def table(checks: Iterable[Check]) -> Table:
 
 
 def _finding(check: Check) -> Text:
-    found = Text(check.found)
+    text = Text(check.finding)
     if check.remedy:
-        found.append(f"\nTo do: {check.remedy}", style="yellow" if check.state != "ok" else "dim")
-    return found
+        text.append(f"\nTo do: {check.remedy}", style="yellow" if check.state != "ok" else "dim")
+    return text
 
 
 def _summary(checks: Iterable[Check]) -> str:

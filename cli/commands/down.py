@@ -34,7 +34,7 @@ def down(
     stack: StackOption = DEFAULT_STACK,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete the stack and everything that it created, and wait until it is gone.
+    """Delete the stack and everything that it created, and wait until it is deleted.
 
     The results stay if the stack's `RetainResults` is true. If others left something in the stack's
     VPC, the command names it.
@@ -118,13 +118,13 @@ def _leftovers(deployment: Deployment, ec2: Any, output: Output) -> list[Leftove
     if not vpc or not any(kind.startswith("AWS::EC2::") for kind in failed):
         return []
     try:
-        left = find(ec2, vpc, cluster, {each.get("PhysicalResourceId") for each in resources})
+        leftovers = find(ec2, vpc, cluster, {each.get("PhysicalResourceId") for each in resources})
     except (BotoCoreError, ClientError) as error:
         output.note(f"What is left in the VPC {vpc} was not read: {explain(error)}")
         return []
-    for each in left:
+    for each in leftovers:
         output.note(f"Left in the VPC {vpc}: {each}.")
-    return left
+    return leftovers
 
 
 def _may_remove(stack: str, output: Output, *, yes: bool, requested: bool) -> bool:

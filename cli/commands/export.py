@@ -61,7 +61,7 @@ def export(
         Format,
         typer.Option(help="csv and parquet are trials, the others results.", show_default=False),
     ],
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -81,17 +81,17 @@ def export(
     to_stdout = out is not None and str(out) == "-"
     if to_stdout and as_json:
         raise Refusal("Standard output cannot take both; use --json with a file as --out.")
-    found = Stack.find(stack)
+    stack = Stack.find(stack_name)
     runs = list(
-        {run.id: run for run in (find_measured_run(found, one) for one in run_ids)}.values()
+        {run.id: run for run in (find_measured_run(stack, one) for one in run_ids)}.values()
     )
     if to_stdout:
-        _print(format, [_export(found, run, format) for run in runs])
+        _print(format, [_export(stack, run, format) for run in runs])
         return
     # Check the paths before fetching anything, and write nothing before everything is fetched.
     paths = [_path(run.id, format, out, several=len(runs) > 1) for run in runs]
     _check(paths, force=force)
-    exported = [_export(found, run, format) for run in runs]
+    exported = [_export(stack, run, format) for run in runs]
     for one, path in zip(exported, paths, strict=True):
         files.save(path, one.content)
         output.line(str(path))

@@ -47,14 +47,14 @@ def list_runs(
     Example: rackrate list --status failed --limit 5
     """
     output = Output(as_json)
-    wanted = [each.value for each in status or ()]
-    runs = Stack.find(stack).records(RUN, limit, wanted)
+    statuses = [each.value for each in status or ()]
+    runs = Stack.find(stack).records(RUN, limit, statuses)
     if runs:
         output.print(run_table(runs, output.console.width))
         if any(run.campaign for run in runs):
             output.say(f"{OF_CAMPAIGN.strip()} a step of a campaign; `rackrate campaign list`.")
-    elif wanted:
-        words = " or ".join(each.replace("_", " ") for each in wanted)
+    elif statuses:
+        words = " or ".join(each.replace("_", " ") for each in statuses)
         output.say(f'The stack "{stack}" has no run that is {words}.')
     else:
         output.say(f'The stack "{stack}" has no runs yet; start one with `rackrate run`.')

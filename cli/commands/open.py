@@ -61,8 +61,8 @@ def _fetched(stack: Stack, name: str, out: Path) -> Path:
     run_id = _newest_with_a_page(stack) if name == LATEST else name
     if stack.record(RUN, run_id) is None and stack.record(CAMPAIGN, run_id) is not None:
         campaign = find_finished(stack, CAMPAIGN, run_id)
-        left = files_of(stack, run_id, campaign)
-        linked = () if left.results is None else left.results.linked
+        stored = files_of(stack, run_id, campaign)
+        linked = () if stored.results is None else stored.results.linked
         copies = files.download_campaign(stack, run_id, out, linked)
         show = f"rackrate campaign show {run_id}"
     else:

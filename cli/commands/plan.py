@@ -9,7 +9,7 @@ import typer
 
 from ..completion import complete_run
 from ..errors import Refusal
-from ..following.outcome import Wanted
+from ..following.outcome import AtEnd
 from ..options import OutOption, PlanOption, SeedOption
 from ..printing.output import JsonOption, Output, StackOption
 from ..reading import files
@@ -62,7 +62,7 @@ def plan(
         return
     text = read_plan(plan, seed, dry_run=True)
     files.prepare(out)
-    start(output, Stack.find(stack), new_run_id(), text, Wanted(out=out))
+    start(output, Stack.find(stack), new_run_id(), text, AtEnd(out=out))
 
 
 def _print_plan(output: Output, stack: Stack, run_id: str) -> None:

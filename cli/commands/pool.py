@@ -10,7 +10,7 @@ import typer
 
 from ..completion import complete_run
 from ..errors import Refusal
-from ..following.outcome import Wanted
+from ..following.outcome import AtEnd
 from ..options import OutOption, RequireOption, VerboseOption
 from ..printing.output import JsonOption, Output, StackOption
 from ..reading import files, kinds
@@ -44,7 +44,7 @@ def pool(
     ] = None,
     out: OutOption = Path("out"),
     require: RequireOption = None,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,15 +59,15 @@ def pool(
     pool_id = new_id("pool") if name is None else checked_id(kinds.CAMPAIGN, name)
     uploads = {each: _read(each) for each in runs if _is_file(each)}
     files.prepare(out)
-    found = Stack.find(stack)
-    found.check_campaigns()
-    entries = _entries(found, pool_id, runs, uploads)
+    stack = Stack.find(stack_name)
+    stack.check_campaigns()
+    entries = _entries(stack, pool_id, runs, uploads)
     text = as_input({"pool": entries}, CAMPAIGN, None)
     for upload, key in _keys(pool_id, uploads).items():
-        found.upload(key, uploads[upload].content)
+        stack.upload(key, uploads[upload].content)
     output = Output(as_json, is_verbose=verbose)
-    output.note(f"Pool {pool_id} on stack {found.name}")
-    run_to_the_end(output, found, pool_id, text, Wanted(requirements, out))
+    output.note(f"Pool {pool_id} on stack {stack.name}")
+    run_to_the_end(output, stack, pool_id, text, AtEnd(requirements, out))
 
 
 @dataclass(frozen=True)
@@ -119,13 +119,13 @@ def _entries(
     run_ids: list[str] = []
     for name in names:
         if name in uploads:
-            found = [uploads[name].run_id]
+            ids = [uploads[name].run_id]
             entries.append({"results": keys[name]})
         else:
             named = find_named_runs(stack, name)
-            found = list(named.run_ids)
-            entries.append(named.asked)
-        for run_id in found:
+            ids = list(named.run_ids)
+            entries.append(named.name)
+        for run_id in ids:
             if run_id in run_ids:
                 raise Refusal(f"The run {run_id} is named twice; name each run once.")
             run_ids.append(run_id)

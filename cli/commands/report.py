@@ -23,7 +23,7 @@ _MOST_HOURS = 7 * 24
 @one_sentence
 def report(
     run_id: RunArgument,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the page.")] = Path("out"),
     raw: Annotated[
         bool, typer.Option("--raw", help="Fetch the tools' raw outputs that it links to, too.")
@@ -45,16 +45,16 @@ def report(
         raise Refusal("A link leads to the page alone; use --raw without --url.", EXIT_USAGE)
     if not url:
         files.prepare(out)
-    found = Stack.find(stack)
-    run = find_measured_run(found, run_id)
-    if found.file(run.id, files.PAGE) is None:
+    stack = Stack.find(stack_name)
+    run = find_measured_run(stack, run_id)
+    if stack.file(run.id, files.PAGE) is None:
         raise Refusal(
             f"Run {run.id} left no {files.PAGE}; see `rackrate show {run.id}` for how it ended."
         )
     if url:
-        _link(output, found, run.id, hours)
+        _link(output, stack, run.id, hours)
     else:
-        _copy(output, found, run.id, out, raw=raw)
+        _copy(output, stack, run.id, out, raw=raw)
 
 
 def _link(output: Output, stack: Stack, run_id: str, hours: int) -> None:

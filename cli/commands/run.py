@@ -13,7 +13,7 @@ from rackrate_text.failures import NODES_CHANGED
 
 from ..completion import complete_run
 from ..errors import Refusal
-from ..following.outcome import Wanted, check_when_planned, conclude
+from ..following.outcome import AtEnd, check_when_planned, conclude
 from ..following.watch import FollowedRun, Interruption, Watch
 from ..options import (
     JunitOption,
@@ -72,43 +72,43 @@ def run(
 
     Example: rackrate run --plan plan.json --require 'tcp-1 better'
     """
-    wanted = Wanted(parse_requirements(require or ()), out, junit)
+    at_end = AtEnd(parse_requirements(require or ()), out, junit)
     if continues is not None:
-        given = {"--plan": plan, "--seed": seed, "--name": name, "--dry-run": dry_run or None}
-        for option in (option for option, value in given.items() if value is not None):
+        options = {"--plan": plan, "--seed": seed, "--name": name, "--dry-run": dry_run or None}
+        for option in (option for option, value in options.items() if value is not None):
             raise Refusal(
                 f"--continue takes the plan of the run that it continues; leave out {option}."
             )
-        _check_wanted(wanted, {}, detach=detach)
+        _check_at_end(at_end, {}, detach=detach)
         if not detach:
             files.prepare(out)
         go_on(
-            Output(as_json, is_verbose=verbose), Stack.find(stack), continues, wanted, detach=detach
+            Output(as_json, is_verbose=verbose), Stack.find(stack), continues, at_end, detach=detach
         )
         return
     text = read_plan(plan, seed, dry_run=dry_run)
-    _check_wanted(wanted, json.loads(text), detach=detach)
+    _check_at_end(at_end, json.loads(text), detach=detach)
     run_id = new_run_id() if name is None else checked_id(RUN, name)
     if not detach:
         files.prepare(out)
     start(
-        Output(as_json, is_verbose=verbose), Stack.find(stack), run_id, text, wanted, detach=detach
+        Output(as_json, is_verbose=verbose), Stack.find(stack), run_id, text, at_end, detach=detach
     )
 
 
 def start(
-    output: Output, stack: Stack, run_id: str, plan: str, wanted: Wanted, *, detach: bool = False
+    output: Output, stack: Stack, run_id: str, plan: str, at_end: AtEnd, *, detach: bool = False
 ) -> None:
     """Start a run with the plan's JSON text. Follow it to its end, unless `detach`.
 
     Raises typer.Exit with the exit code at the end of the run.
     """
     output.note(f"Run {run_id} on stack {stack.name}")
-    _follow(output, stack, run_id, lambda: stack.start(RUN, run_id, plan), wanted, detach=detach)
+    _follow(output, stack, run_id, lambda: stack.start(RUN, run_id, plan), at_end, detach=detach)
 
 
-def go_on(output: Output, stack: Stack, name: str, wanted: Wanted, *, detach: bool = False) -> None:
-    """Continue a run. Start a new one with its plan where its nodes are gone.
+def go_on(output: Output, stack: Stack, name: str, at_end: AtEnd, *, detach: bool = False) -> None:
+    """Continue a run. Start a new one with its plan where its nodes are missing.
 
     Raises typer.Exit with the exit code at the end of the run.
     """
@@ -119,7 +119,7 @@ def go_on(output: Output, stack: Stack, name: str, wanted: Wanted, *, detach: bo
         stack,
         run_id,
         lambda: stack.redrive(run_id),
-        wanted,
+        at_end,
         detach=detach,
         leave=lambda ended: ended.execution.error == NODES_CHANGED,
     )
@@ -129,7 +129,7 @@ def go_on(output: Output, stack: Stack, name: str, wanted: Wanted, *, detach: bo
             f"The nodes of run {run_id} are gone. Run {new} measures its plan from the start, as a"
             f" new draw, and takes over no trials of run {run_id}."
         )
-        start(output, stack, new, stack.input_of(run_id), wanted)
+        start(output, stack, new, stack.input_of(run_id), at_end)
 
 
 def _follow(
@@ -137,7 +137,7 @@ def _follow(
     stack: Stack,
     run_id: str,
     begin: Callable[[], str],
-    wanted: Wanted,
+    at_end: AtEnd,
     *,
     detach: bool,
     leave: Callable[[Outcome[Run]], bool] = lambda ended: False,
@@ -164,23 +164,23 @@ def _follow(
             FollowedRun(stack, run_id),
             display_for(output.errors),
             interruption,
-            when_planned=check_when_planned(stack, run_id, wanted.requirements),
+            when_planned=check_when_planned(stack, run_id, at_end.requirements),
         ).until_over()
     if not interruption.count and leave(ended):
         return ended
-    code = conclude(output, stack, run_id, ended, wanted)
+    code = conclude(output, stack, run_id, ended, at_end)
     raise typer.Exit(interruption.exit_code if interruption.count else code)
 
 
-def _check_wanted(wanted: Wanted, plan: dict[str, object], *, detach: bool) -> None:
+def _check_at_end(at_end: AtEnd, plan: dict[str, object], *, detach: bool) -> None:
     """Raise Refusal, before the start, for requirements and files that the run cannot provide."""
-    option = "--require" if wanted.requirements else "--junit"
-    if wanted.needs_verdicts and detach:
+    option = "--require" if at_end.requirements else "--junit"
+    if at_end.needs_verdicts and detach:
         raise Refusal(
             f"{option} needs the run's end, which --detach does not wait for; give it to"
             " `rackrate watch`."
         )
-    if wanted.needs_verdicts and plan.get("dry_run"):
+    if at_end.needs_verdicts and plan.get("dry_run"):
         raise Refusal(f"{option} needs verdicts and a dry run has none; leave out one of them.")
-    check_junit(wanted.junit)
-    check_plan(wanted.requirements, plan)
+    check_junit(at_end.junit)
+    check_plan(at_end.requirements, plan)

@@ -11,7 +11,7 @@ from ..following.outcome import (
     check,
     complain_of_unmet,
     files_of,
-    print_left,
+    print_stored,
     record_of,
     require_results,
 )
@@ -31,7 +31,7 @@ from ..sentences import one_sentence
 @one_sentence
 def show(
     run_id: RunArgument,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     require: RequireOption = None,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -41,20 +41,20 @@ def show(
     Example: rackrate show latest --require 'requests not worse'
     """
     requirements = parse_requirements(require or ())
-    found = Stack.find(stack)
-    record = (find_finished if requirements else find_record)(found, RUN, run_id)
-    left = files_of(found, record.id, record)
+    stack = Stack.find(stack_name)
+    record = (find_finished if requirements else find_record)(stack, RUN, run_id)
+    stored = files_of(stack, record.id, record)
     output = Output(as_json, is_verbose=verbose)
     _print_state(output, record)
     failed = record.is_over and record.status not in GOOD
     error = explain_end(output, record)
-    print_left(output, record, left)
+    print_stored(output, record, stored)
     checks = []
     if requirements:
-        checks = check(output, requirements, require_results(record, left))
-    if left.results is not None:
-        output.line(f"Files: {left.address}")
-    output.document(left.as_document(record_of(RUN, record.id, record), checks, error))
+        checks = check(output, requirements, require_results(record, stored))
+    if stored.results is not None:
+        output.line(f"Files: {stored.address}")
+    output.document(stored.as_document(record_of(RUN, record.id, record), checks, error))
     code = complain_of_unmet(output, checks)
     if requirements and failed:
         output.complain(f"Run {record.id} did not end well, so it meets no requirement.")
@@ -63,8 +63,8 @@ def show(
 
 
 def _print_state(output: Output, record: Run) -> None:
-    said = took(record.seconds, record.waited_seconds) if record.is_over else ""
-    state = f"{record.status.replace('_', ' ')}{said and f', {said}'}"
+    time = took(record.seconds, record.waited_seconds) if record.is_over else ""
+    state = f"{record.status.replace('_', ' ')}{time and f', {time}'}"
     output.say(f"Run {record.id}: {state}")
     if not record.is_over:
         output.say(f"Now: {describe(record).replace('\n', ', ')}")

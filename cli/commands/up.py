@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -106,7 +106,7 @@ def up(
     _print(deployment, session, output)
 
 
-def _requested(texts: list[str], options: Mapping[str, str | None]) -> dict[str, str]:
+def _requested(texts: Iterable[str], options: Mapping[str, str | None]) -> dict[str, str]:
     """The parameters of `--set` and of the options of their own. Raises Refusal."""
     requested = assigned(texts)
     for name, value in options.items():

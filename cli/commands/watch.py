@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..following.outcome import Wanted, check_when_planned, conclude, watch_to_the_end
+from ..following.outcome import AtEnd, check_when_planned, conclude, watch_to_the_end
 from ..following.watch import FollowedRun, Interruption, Watch
 from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
 from ..printing.output import JsonOption, Output, StackOption
@@ -23,7 +23,7 @@ from ..sentences import one_sentence
 @one_sentence
 def watch(
     run_id: RunArgument,
-    stack: StackOption = "rackrate",
+    stack_name: StackOption = "rackrate",
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Directory for the results; default: none are fetched."),
@@ -39,29 +39,29 @@ def watch(
 
     Example: rackrate watch latest
     """
-    wanted = Wanted(parse_requirements(require or ()), out, junit)
+    at_end = AtEnd(parse_requirements(require or ()), out, junit)
     check_junit(junit)
     if out is not None:
         files.prepare(out)
-    found = Stack.find(stack)
+    stack = Stack.find(stack_name)
     output = Output(as_json, is_verbose=verbose)
 
     def follow(name: str, interruption: Interruption, elapsed: float) -> Outcome[Run]:
         return Watch(
-            found,
-            FollowedRun(found, name),
+            stack,
+            FollowedRun(stack, name),
             display_for(output.errors),
             interruption,
             stops=False,
             elapsed=elapsed,
-            when_planned=check_when_planned(found, name, wanted.requirements),
+            when_planned=check_when_planned(stack, name, at_end.requirements),
         ).until_over()
 
     watch_to_the_end(
         output,
-        found,
+        stack,
         RUN,
         run_id,
         follow,
-        lambda name, ended: conclude(output, found, name, ended, wanted),
+        lambda name, ended: conclude(output, stack, name, ended, at_end),
     )

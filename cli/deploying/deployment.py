@@ -78,36 +78,37 @@ class Deployment:
     @property
     def outputs(self) -> dict[str, str]:
         """The outputs by name."""
-        found = (self.description or {}).get("Outputs", [])
-        return {each["OutputKey"]: each["OutputValue"] for each in found}
+        outputs = (self.description or {}).get("Outputs", [])
+        return {each["OutputKey"]: each["OutputValue"] for each in outputs}
 
     @property
     def parameters(self) -> dict[str, str]:
         """The parameters by name."""
-        found = (self.description or {}).get("Parameters", [])
-        return {each["ParameterKey"]: each["ParameterValue"] for each in found}
+        parameters = (self.description or {}).get("Parameters", [])
+        return {each["ParameterKey"]: each["ParameterValue"] for each in parameters}
 
-    def create(self, url: str, given: Mapping[str, str]) -> None:
+    def create(self, url: str, parameters: Mapping[str, str]) -> None:
         """Begin to create the stack from its root template's URL."""
-        self._wanted(given, url)
+        self._template_parameters(parameters, url)
         self._client.create_stack(
             StackName=self.name,
             TemplateURL=url,
             Capabilities=_CAPABILITIES,
-            Parameters=_listed(given),
+            Parameters=_listed(parameters),
         )
         self.description = describe(self._client, self.name)
 
     @contextmanager
-    def proposed(self, url: str, given: Mapping[str, str]) -> Iterator[ChangeSet | None]:
+    def proposed(self, url: str, parameters: Mapping[str, str]) -> Iterator[ChangeSet | None]:
         """What an update would change, for the caller to execute; None if nothing changes.
 
-        What is not given stays. The change set is deleted afterwards unless it was executed.
+        Other parameters stay. The change set is deleted afterwards unless it was executed.
         """
-        kept = self._wanted(given, url) & self.parameters.keys() - given.keys()
-        previous = [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(kept)]
+        names = self._template_parameters(parameters, url)
+        unchanged = names & self.parameters.keys() - parameters.keys()
+        previous = [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(unchanged)]
         reason = ""
-        # A value that only the update tells can fail those of nested stacks, and not the update
+        # A value that only the update knows can fail those of nested stacks, and not the update
         # (aws-cloudformation/cloudformation-coverage-roadmap#759).
         for includes_nested in (True, False):
             change_set = ChangeSet(self._client, self._id)
@@ -115,7 +116,7 @@ class Deployment:
                 reason = change_set.create(
                     TemplateURL=url,
                     Capabilities=_CAPABILITIES,
-                    Parameters=[*_listed(given), *previous],
+                    Parameters=[*_listed(parameters), *previous],
                     IncludeNestedStacks=includes_nested,
                 )
                 if not reason or any(each in reason for each in _UNCHANGED):
@@ -124,7 +125,7 @@ class Deployment:
             finally:
                 change_set.delete()
         raise Refusal(
-            f"CloudFormation cannot tell what changes ({reason}); correct this and try again.",
+            f"CloudFormation cannot determine what changes ({reason}); correct this and try again.",
             EXIT_FAILED,
         )
 
@@ -165,16 +166,16 @@ class Deployment:
             if each["ResourceType"] == STACK_TYPE and (inner := each.get("PhysicalResourceId")):
                 yield from self.resources(inner)
 
-    def _wanted(self, given: Mapping[str, str], url: str) -> set[str]:
+    def _template_parameters(self, parameters: Mapping[str, str], url: str) -> set[str]:
         """The template's parameters. Raises Refusal for another's template or parameter."""
         summary = self._client.get_template_summary(TemplateURL=url)
         if _MARK not in summary.get("Metadata", ""):
             raise Refusal(
-                "The release's template does not have rackrate's mark; write the release anew, or"
+                "The release's template does not have rackrate's mark; write the release again, or"
                 " correct --release."
             )
         names = {each["ParameterKey"] for each in summary["Parameters"]}
-        if unknown := sorted(given.keys() - names):
+        if unknown := sorted(parameters.keys() - names):
             raise Refusal(
                 f"The stack has no parameter {listed(f'{n}{nearest(n, names)}' for n in unknown)};"
                 f" its parameters are {', '.join(sorted(names))}."
@@ -198,7 +199,7 @@ class Deployment:
                     self._look()
                     if not self.is_working:
                         return
-                    said = self._working()
+                    progress = self._working()
                     heard = time.monotonic()
                 except (BotoCoreError, ClientError) as error:
                     if not is_temporary(error) or time.monotonic() - heard > OFFLINE_SECONDS:
@@ -207,8 +208,8 @@ class Deployment:
                             f" goes on, and the same command follows it again: {explain(error)}",
                             EXIT_UNKNOWN,
                         ) from error
-                    said = "no answer from AWS, which goes on"
-                display.show(said, time.monotonic() - began, None)
+                    progress = "no answer from AWS, which goes on"
+                display.show(progress, time.monotonic() - began, None)
                 time.sleep(_POLL_SECONDS)
 
     def _working(self) -> str:
@@ -235,14 +236,14 @@ class Deployment:
         remedy = next(remedy for part, remedy in _REMEDIES if part in self.status)
         remedy = remedy.format(down=command("down", self.name))
         raise Refusal(
-            f'The stack "{self.name}" is {self.status} ({because or "it says not why"}); {remedy}.',
+            f'The stack "{self.name}" is {self.status} ({because or "no reason given"}); {remedy}.',
             EXIT_FAILED,
         )
 
     def _reasons(self, stack: str, since: datetime | None = None) -> Iterator[str]:
         """Why parts failed in the last operation, in the words of the innermost, oldest first.
 
-        `since` is when it began; None for the stack itself, whose events tell it.
+        `since` is when it began; None for the stack itself, whose events show it.
         """
         latest = []
         for event in self._pages("describe_stack_events", "StackEvents", stack):

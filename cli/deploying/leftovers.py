@@ -52,62 +52,62 @@ def find(ec2: Any, vpc: str, cluster: str, own: Set[str]) -> list[Leftover]:
 
     `cluster` is the name of the cluster whose nodes were in the VPC.
     """
-    found, known = [], {*own}
+    leftovers, accounted = [], {*own}
     for kind, operation, key, id_key in _KINDS:
         pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}])
         for each in (each for page in pages for each in page[key]):
             # Those of an endpoint go with it.
-            known.update(each.get("NetworkInterfaceIds") or ())
+            accounted.update(each.get("NetworkInterfaceIds") or ())
             is_rest = each.get("GroupName") == "default" or _state(each) == "deleted"
-            if each[id_key] not in known and not is_rest:
-                found.append(Leftover(kind, each[id_key], *_reason(each, cluster)))
-    return found
+            if each[id_key] not in accounted and not is_rest:
+                leftovers.append(Leftover(kind, each[id_key], *_reason(each, cluster)))
+    return leftovers
 
 
-def _state(found: Mapping[str, Any]) -> str:
+def _state(item: Mapping[str, Any]) -> str:
     # EC2 writes an endpoint's state in small letters, its model in capitals.
-    return str(found.get("State") or found.get("Status") or "").lower()
+    return str(item.get("State") or item.get("Status") or "").lower()
 
 
-def _reason(found: Mapping[str, Any], cluster: str) -> tuple[str, bool]:
+def _reason(item: Mapping[str, Any], cluster: str) -> tuple[str, bool]:
     """Why something is in the VPC, and whether it may go."""
-    tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags") or found.get("TagSet") or ()}
-    description = str(found.get("Description", ""))
-    if "NetworkInterfaceId" not in found:
+    tags = {tag["Key"]: tag["Value"] for tag in item.get("Tags") or item.get("TagSet") or ()}
+    description = str(item.get("Description", ""))
+    if "NetworkInterfaceId" not in item:
         if tags.get("GuardDutyManaged") == "true":
             return "made by GuardDuty's Runtime Monitoring", True
-        return f"{found.get('ServiceName') or found['GroupName']}, not made by the stack", False
+        return f"{item.get('ServiceName') or item['GroupName']}, not made by the stack", False
     instance = tags.get("node.k8s.amazonaws.com/instance_id")
     is_of_cluster = instance and tags.get("cluster.k8s.amazonaws.com/name") == cluster
-    if is_of_cluster and description.startswith("aws-K8S-") and _state(found) == "available":
+    if is_of_cluster and description.startswith("aws-K8S-") and _state(item) == "available":
         return f"left by the VPC CNI of the instance {instance}", True
-    return f"{description or 'without a description'}, {_state(found)}", False
+    return f"{description or 'without a description'}, {_state(item)}", False
 
 
 def remove(ec2: Any, leftovers: Sequence[Leftover], display: Display) -> None:
-    """Delete leftovers, and wait until they are gone.
+    """Delete leftovers, and wait until they are deleted.
 
     Raises Refusal when EC2 still has some after `_PATIENCE_SECONDS`.
     """
-    began, left = time.monotonic(), list(leftovers)
-    if endpoints := [each.id for each in left if each.kind == _ENDPOINT]:
+    began, rest = time.monotonic(), list(leftovers)
+    if endpoints := [each.id for each in rest if each.kind == _ENDPOINT]:
         # EC2 lists those that it does not accept, perhaps because they are being deleted already.
         ec2.delete_vpc_endpoints(VpcEndpointIds=endpoints)
     with display:
-        while left := [each for each in left if not _is_gone(ec2, each)]:
+        while rest := [each for each in rest if not _is_deleted(ec2, each)]:
             seconds = time.monotonic() - began
             if seconds > _PATIENCE_SECONDS:
-                raise Refusal(f"EC2 does not delete {left[0]}; delete it yourself.", EXIT_FAILED)
-            display.show(f"deleting {left[0]}", seconds, None)
+                raise Refusal(f"EC2 does not delete {rest[0]}; delete it yourself.", EXIT_FAILED)
+            display.show(f"deleting {rest[0]}", seconds, None)
             time.sleep(_POLL_SECONDS)
 
 
-def _is_gone(ec2: Any, leftover: Leftover) -> bool:
+def _is_deleted(ec2: Any, leftover: Leftover) -> bool:
     """Whether a leftover is deleted; asks EC2 to delete what is no endpoint."""
     try:
         if leftover.kind == _ENDPOINT:
-            answer = ec2.describe_vpc_endpoints(VpcEndpointIds=[leftover.id])
-            return all(_state(each) == "deleted" for each in answer["VpcEndpoints"])
+            response = ec2.describe_vpc_endpoints(VpcEndpointIds=[leftover.id])
+            return all(_state(each) == "deleted" for each in response["VpcEndpoints"])
         if leftover.kind == _GROUP:
             ec2.delete_security_group(GroupId=leftover.id)
         else:

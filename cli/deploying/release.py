@@ -56,7 +56,7 @@ class Release:
         path = directory / DESCRIPTION
         try:
             fields = json.loads(path.read_text("utf-8"))
-            found = cls(**fields)
+            release = cls(**fields)
             if not all(isinstance(value, str) for value in fields.values()):
                 raise TypeError("a field is no text")
         except FileNotFoundError as error:
@@ -65,13 +65,13 @@ class Release:
                 " version, such as build/release/rackrate/0.1.0, with --release."
             ) from error
         except (OSError, *UNREADABLE) as error:
-            raise Refusal(f"{path} cannot be read ({error}); write the release anew.") from error
-        if found.schema != _SCHEMA:
+            raise Refusal(f"{path} cannot be read ({error}); write the release again.") from error
+        if release.schema != _SCHEMA:
             raise Refusal(
-                f"{path} is of schema {found.schema!r} and not {_SCHEMA}; use the command of the"
+                f"{path} is of schema {release.schema!r} and not {_SCHEMA}; use the command of the"
                 " release's version."
             )
-        return found
+        return release
 
     def elsewhere(self, text: str, bucket: str, address: str) -> str:
         """A template's text with another bucket in place of the one that it was packaged for."""
@@ -87,13 +87,13 @@ def check_hashes(directory: Path, sha256: str | None = None) -> list[Path]:
     `sha256` is the hash that the list of their hashes must have, if it is known.
     """
     files = []
-    for wanted, name in _sums(directory / HASHES, sha256):
+    for expected, name in _sums(directory / HASHES, sha256):
         file = directory / name
         if not file.is_file():
             raise Refusal(
                 f"{directory} lacks {name!r}, which {HASHES} names; copy the whole release."
             )
-        if _sha256(file) != wanted:
+        if _sha256(file) != expected:
             raise Refusal(f"{file} is not what {HASHES} says; copy the release again.")
         files.append(file)
     return files
@@ -104,7 +104,7 @@ def _sums(path: Path, sha256: str | None) -> list[tuple[str, str]]:
     try:
         lines = [line.partition("  ") for line in path.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(f"{path} cannot be read ({error}); write the release anew.") from error
+        raise Refusal(f"{path} cannot be read ({error}); write the release again.") from error
     if sha256 is not None and _sha256(path) != sha256.lower():
         raise Refusal(
             f"The {HASHES} of the release has the hash {_sha256(path)} and not {sha256}; correct"
@@ -112,7 +112,7 @@ def _sums(path: Path, sha256: str | None) -> list[tuple[str, str]]:
         )
     if strange := [name for _, _, name in lines if Path(name).name != name]:
         raise Refusal(f"{path} names {strange[0]!r}, which is no file's name; use another release.")
-    return [(wanted, name) for wanted, _, name in lines]
+    return [(sha, name) for sha, _, name in lines]
 
 
 def _sha256(path: Path) -> str:

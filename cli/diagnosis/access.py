@@ -29,7 +29,7 @@ _REMEDIES = {
 }
 
 
-class _Asking:
+class _DryRunDisplay:
     """A display for a dry run: it shows that the command waits, and no phases or blocks."""
 
     def __init__(self, display: Display) -> None:
@@ -46,8 +46,8 @@ class _Asking:
         """Show that the command waits."""
         self._display.show("asking the functions for a dry run", elapsed, None)
 
-    def tell(self, event: str, elapsed: float) -> None:
-        """Tell nothing: a dry run loses no trial."""
+    def report(self, event: str, elapsed: float) -> None:
+        """Report nothing: a dry run loses no trial."""
 
 
 def access(stack: Stack, output: Output) -> list[Check]:
@@ -60,25 +60,25 @@ def access(stack: Stack, output: Output) -> list[Check]:
     run_id = new_id("doctor")
     with Interruption() as interruption:
         stack.start(RUN, run_id, json.dumps({"dry_run": True}))
-        display = _Asking(display_for(output.errors))
+        display = _DryRunDisplay(display_for(output.errors))
         ended = Watch(stack, FollowedRun(stack, run_id), display, interruption).until_over()
     if interruption.count:
         raise typer.Exit(interruption.exit_code)
     content = stack.file(run_id, "plan.json")
     planned: Any = None if content is None else json.loads(content)
-    found = access_check(run_id, ended, planned, wanted=stack.parameters.get("NodeCount"))
-    return [found] if planned is None else [found, prices_check(planned)]
+    check = access_check(run_id, ended, planned, expected=stack.parameters.get("NodeCount"))
+    return [check] if planned is None else [check, prices_check(planned)]
 
 
 def access_check(
-    run_id: str, ended: Outcome[Run], planned: Mapping[str, Any] | None, *, wanted: str | None
+    run_id: str, ended: Outcome[Run], planned: Mapping[str, Any] | None, *, expected: str | None
 ) -> Check:
     """Turn the end of a dry run into a finding. `planned` is its plan.json, None without one."""
     execution = ended.execution
     if execution.status != "SUCCEEDED":
         error = execution.error or execution.status
         cause = " ".join(human(execution.cause)) or "no cause given"
-        remedy = _REMEDIES.get(error, f"`rackrate show {run_id}` tells more")
+        remedy = _REMEDIES.get(error, f"`rackrate show {run_id}` shows more")
         return Check(_NAME, "failed", f"the dry run {run_id} ended with {error}: {cause}", remedy)
     if planned is None:
         return Check(_NAME, "unknown", f"the dry run {run_id} left no plan.json")
@@ -87,20 +87,20 @@ def access_check(
             _NAME,
             "unknown",
             "the nodes are at rest, and a dry run wakes none",
-            "nothing; a run will wake them and tell",
+            "nothing; a run will wake them and show",
         )
     counts = {arm["name"]: len(arm["nodes"]) for arm in planned["arms"]}
-    said = "the functions see " + " and ".join(
+    finding = "the functions see " + " and ".join(
         f"{count} Ready nodes of the {name}" for name, count in counts.items()
     )
-    if wanted and planned["arms"][0].get("node_groups") and min(counts.values()) < int(wanted):
+    if expected and planned["arms"][0].get("node_groups") and min(counts.values()) < int(expected):
         return Check(
             _NAME,
             "warning",
-            f"{said}, of {wanted} each",
+            f"{finding}, of {expected} each",
             "wait for the others, or see `kubectl get nodes`",
         )
-    return Check(_NAME, "ok", f"{said} (dry run {run_id})")
+    return Check(_NAME, "ok", f"{finding} (dry run {run_id})")
 
 
 def prices_check(planned: Mapping[str, Any]) -> Check:

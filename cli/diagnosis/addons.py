@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from ..errors import error_code
 from ..reading.stack import Stack
-from .check import Check, told
+from .check import Check, required
 
 ADDONS = ("vpc-cni", "kube-proxy", "coredns")
 _IN_PROGRESS = {"CREATING", "UPDATING"}
@@ -21,11 +21,11 @@ def addons(stack: Stack) -> Iterator[Check]:
     if stack.parameters.get("ExistingClusterName"):
         yield Check("add-ons", "ok", "those of a cluster that exists")
         return
-    eks, cluster = stack.client("eks"), told(stack.outputs, "ClusterName")
+    eks, cluster = stack.client("eks"), required(stack.outputs, "ClusterName")
     version = eks.describe_cluster(name=cluster)["cluster"]["version"]
     for name in ADDONS:
         try:
-            found = eks.describe_addon(clusterName=cluster, addonName=name)["addon"]
+            addon = eks.describe_addon(clusterName=cluster, addonName=name)["addon"]
         except ClientError as error:
             if error_code(error) != "ResourceNotFoundException":
                 raise
@@ -33,7 +33,7 @@ def addons(stack: Stack) -> Iterator[Check]:
             continue
         newest = _newest(eks, name, version)
         described = eks.describe_addon_configuration(addonName=name, addonVersion=newest)
-        yield addon_check(found, newest, described.get("configurationSchema"))
+        yield addon_check(addon, newest, described.get("configurationSchema"))
 
 
 def _newest(eks: Any, name: str, kubernetes_version: str) -> str:
@@ -44,42 +44,42 @@ def _newest(eks: Any, name: str, kubernetes_version: str) -> str:
     return str(listed["addonVersions"][0]["addonVersion"])
 
 
-def addon_check(found: Mapping[str, Any], newest: str, schema: str | None) -> Check:
+def addon_check(addon: Mapping[str, Any], newest: str, schema: str | None) -> Check:
     """Turn EKS's description of an add-on into a finding.
 
     Args:
-        found: the add-on, as in DescribeAddon.
+        addon: the add-on, as in DescribeAddon.
         newest: its newest version for the cluster's Kubernetes version.
-        schema: the JSON schema of that version's configuration, None if EKS tells none.
+        schema: the JSON schema of that version's configuration, None if EKS returns none.
     """
-    name, status = found["addonName"], found["status"]
-    said = f"{found['addonVersion']}, {status}"
-    issues = (found.get("health") or {}).get("issues") or []
+    name, status = addon["addonName"], addon["status"]
+    state = f"{addon['addonVersion']}, {status}"
+    issues = (addon.get("health") or {}).get("issues") or []
     if issues or status not in {"ACTIVE", *_IN_PROGRESS}:
         quoted = "".join(f"; {issue.get('code')}: {issue.get('message')}" for issue in issues)
-        return Check(name, "failed", said + quoted, "see the add-on in the EKS console")
+        return Check(name, "failed", state + quoted, "see the add-on in the EKS console")
     if status in _IN_PROGRESS:
-        return Check(name, "warning", said, "wait until it is ACTIVE")
-    if not found.get("configurationValues"):
-        return Check(name, "ok", f"{said}, with EKS's own settings")
+        return Check(name, "warning", state, "wait until it is ACTIVE")
+    if not addon.get("configurationValues"):
+        return Check(name, "ok", f"{state}, with EKS's own settings")
     try:
-        fault = _fault(found["configurationValues"], schema or "")
+        fault = _fault(addon["configurationValues"], schema or "")
     except ModuleNotFoundError:
         return Check(
             name,
             "unknown",
-            f"{said}; jsonschema is not installed, which checks its settings against {newest}",
+            f"{state}; jsonschema is not installed, which checks its settings against {newest}",
             "install rackrate with its extra: rackrate[doctor]",
         )
     except ValueError:
-        return Check(name, "unknown", f"{said}; EKS tells no schema of {newest} that can be read")
+        return Check(name, "unknown", f"{state}; EKS has no schema of {newest} that can be read")
     if fault is None:
-        return Check(name, "ok", f"{said}; {newest} takes its settings too")
+        return Check(name, "ok", f"{state}; {newest} takes its settings too")
     return Check(
         name,
         "warning",
-        f"{said}; {newest} would refuse its settings: {fault}",
-        f"keep {found['addonVersion']} when you deploy, and report it as a fault of rackrate",
+        f"{state}; {newest} would refuse its settings: {fault}",
+        f"keep {addon['addonVersion']} when you deploy, and report it as a fault of rackrate",
     )
 
 

@@ -36,7 +36,7 @@ class Check:
 
     name: str
     state: State
-    found: str
+    finding: str
     remedy: str = ""
 
     def as_json(self) -> dict[str, str | None]:
@@ -44,19 +44,19 @@ class Check:
         return {
             "check": self.name,
             "state": self.state,
-            "found": self.found,
+            "found": self.finding,
             "remedy": self.remedy or None,
         }
 
 
-class Untold(Exception):
+class MissingValue(Exception):
     """The stack lacks an output or parameter that a check needs (a stack of another version)."""
 
 
-def told(values: Mapping[str, str], name: str) -> str:
-    """A stack's output or parameter. Raises Untold when the stack has none of that name."""
+def required(values: Mapping[str, str], name: str) -> str:
+    """A stack's output or parameter. Raises MissingValue when the stack has none of that name."""
     if name not in values:
-        raise Untold(f"the stack does not tell its {name}")
+        raise MissingValue(f"the stack has no value {name}")
     return values[name]
 
 
@@ -64,10 +64,10 @@ def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]
     """Run a check. An error becomes a finding under `name`. The calls are not patient."""
     try:
         with brief():
-            found = check()
-            return [found] if isinstance(found, Check) else list(found)
-    except Untold as untold:
-        return [Check(name, "unknown", str(untold), "deploy this version of rackrate")]
+            result = check()
+            return [result] if isinstance(result, Check) else list(result)
+    except MissingValue as missing:
+        return [Check(name, "unknown", str(missing), "deploy this version of rackrate")]
     except ClientError as error:
         if error_code(error) in PERMISSION_CODES:
             action = forbidden_action(error)
@@ -82,8 +82,8 @@ def look(name: str, check: Callable[[], Check | Iterable[Check]]) -> list[Check]
         explained = explain(error)
         if explained.exit_code == EXIT_USAGE:  # the credentials
             return [failed(name, explained)]
-        said = f"{error.operation_name} answers {error_code(error)}: {error_message(error)}"
-        return [Check(name, "unknown", shorten(said, _LONGEST))]
+        message = f"{error.operation_name} answers {error_code(error)}: {error_message(error)}"
+        return [Check(name, "unknown", shorten(message, _LONGEST))]
     except ResponseParserError:
         # For example the page of a proxy or of an emulator.
         return [Check(name, "unknown", "what answers in AWS's place cannot be understood")]

@@ -16,7 +16,7 @@ from rackrate_text.quotas import divided
 
 from ..errors import error_code
 from ..reading.stack import Stack
-from .check import Check, told
+from .check import Check, required
 
 _KUBECTL_SECONDS = 15
 
@@ -30,53 +30,53 @@ _SUPPORT = {
 
 def cluster(stack: Stack) -> Check:
     """Check that the cluster is active and that EKS reports no problem with it."""
-    name = told(stack.outputs, "ClusterName")
+    name = required(stack.outputs, "ClusterName")
     try:
-        found = _described(stack)
+        state = _described(stack)
     except ClientError as error:
         if error_code(error) != "ResourceNotFoundException":
             raise
-        return Check("cluster", "failed", f"there is no cluster {name}", "deploy the stack anew")
-    issues = _issues(found)
-    said = f"{name}, Kubernetes {found.get('version', '?')}, {found['status']}{issues}"
-    if found["status"] in {"CREATING", "UPDATING"}:
-        return Check("cluster", "warning", said, "wait until it is ACTIVE")
+        return Check("cluster", "failed", f"there is no cluster {name}", "deploy the stack again")
+    issues = _issues(state)
+    finding = f"{name}, Kubernetes {state.get('version', '?')}, {state['status']}{issues}"
+    if state["status"] in {"CREATING", "UPDATING"}:
+        return Check("cluster", "warning", finding, "wait until it is ACTIVE")
     look_there = "see its health in the EKS console"
-    if found["status"] != "ACTIVE":
-        return Check("cluster", "failed", said, look_there)
+    if state["status"] != "ACTIVE":
+        return Check("cluster", "failed", finding, look_there)
     if issues:
-        return Check("cluster", "warning", said, look_there)
-    return Check("cluster", "ok", said)
+        return Check("cluster", "warning", finding, look_there)
+    return Check("cluster", "ok", finding)
 
 
 def _described(stack: Stack) -> Mapping[str, Any]:
-    name = told(stack.outputs, "ClusterName")
-    found: Mapping[str, Any] = stack.client("eks").describe_cluster(name=name)["cluster"]
-    return found
+    name = required(stack.outputs, "ClusterName")
+    description: Mapping[str, Any] = stack.client("eks").describe_cluster(name=name)["cluster"]
+    return description
 
 
 def version_support(stack: Stack) -> Check:
     """Check that EKS still supports the cluster's Kubernetes version."""
     name = "Kubernetes version"
     version = _described(stack).get("version")
-    found = stack.client("eks").describe_cluster_versions(clusterVersions=[version])[
+    versions = stack.client("eks").describe_cluster_versions(clusterVersions=[version])[
         "clusterVersions"
     ]
-    if not found:
-        return Check(name, "unknown", f"EKS tells nothing of version {version}")
-    support = found[0]
+    if not versions:
+        return Check(name, "unknown", f"EKS knows no version {version}")
+    support = versions[0]
     # `status` is the older field, with the same values in small letters and hyphens.
     word = (
         str(support.get("versionStatus") or support.get("status") or "").upper().replace("-", "_")
     )
     until = support.get("endOfStandardSupportDate")
-    said = f"{version} is {_SUPPORT.get(word, word.lower() or 'of unknown support')}"
+    finding = f"{version} is {_SUPPORT.get(word, word.lower() or 'of unknown support')}"
     if word == "STANDARD_SUPPORT":
-        return Check(name, "ok", said + (f" until {until:%F}" if until else ""))
+        return Check(name, "ok", finding + (f" until {until:%F}" if until else ""))
     return Check(
         name,
         "failed" if word == "UNSUPPORTED" else "warning",
-        said,
+        finding,
         "deploy the stack with a newer KubernetesVersion",
     )
 
@@ -95,67 +95,69 @@ def node_groups(stack: Stack) -> Iterator[Check]:
     if load := int(stack.parameters.get("LoadNodeCount", "0")):
         counts["load"] = load
     for arm, nodes in counts.items():
-        names = told(stack.outputs, f"{arm.capitalize()}NodeGroups").split(",")
+        names = required(stack.outputs, f"{arm.capitalize()}NodeGroups").split(",")
         sizes = divided(nodes, len(names))
-        for number, (name, wanted) in enumerate(zip(names, sizes, strict=True), start=1):
+        for number, (name, size) in enumerate(zip(names, sizes, strict=True), start=1):
             which = f", group {number} of {len(names)}" if len(names) > 1 else ""
-            yield _node_group(stack, f"{arm} nodes{which}", name, wanted)
+            yield _node_group(stack, f"{arm} nodes{which}", name, size)
 
 
-def _node_group(stack: Stack, title: str, name: str, wanted: int) -> Check:
+def _node_group(stack: Stack, title: str, name: str, size: int) -> Check:
     try:
-        found = stack.client("eks").describe_nodegroup(
-            clusterName=told(stack.outputs, "ClusterName"), nodegroupName=name
+        group = stack.client("eks").describe_nodegroup(
+            clusterName=required(stack.outputs, "ClusterName"), nodegroupName=name
         )["nodegroup"]
     except ClientError as error:
         if error_code(error) != "ResourceNotFoundException":
             raise
         return Check(title, "failed", f"there is no node group {name}", "deploy the stack again")
     rests = stack.parameters.get("IdleScaleToZero") == "true"
-    check = node_group_check(title, found, wanted=wanted, rests=rests)
-    return _with_failed_launches(check, found, stack)
+    check = node_group_check(title, group, size=size, rests=rests)
+    return _with_failed_launches(check, group, stack)
 
 
-def _with_failed_launches(check: Check, found: Mapping[str, Any], stack: Stack) -> Check:
+def _with_failed_launches(check: Check, described: Mapping[str, Any], stack: Stack) -> Check:
     """Add why launches of a node group fail, which EKS itself reports half an hour later."""
     failures: list[str] = []
     try:
-        for group in (found.get("resources") or {}).get("autoScalingGroups", ()):
-            answer = stack.client("autoscaling").describe_scaling_activities(
+        for group in (described.get("resources") or {}).get("autoScalingGroups", ()):
+            response = stack.client("autoscaling").describe_scaling_activities(
                 AutoScalingGroupName=group["name"]
             )
-            if failure := failed_launch(answer["Activities"], check.found):
+            if failure := failed_launch(response["Activities"], check.finding):
                 failures.append(failure)
     except (BotoCoreError, ClientError, ResponseParserError) as error:
-        unread = f"{check.found}; the activities of its Auto Scaling group were not read ({error})"
-        return replace(check, found=unread, state="unknown" if check.state == "ok" else check.state)
+        note = f"{check.finding}; the activities of its Auto Scaling group were not read ({error})"
+        return replace(check, finding=note, state="unknown" if check.state == "ok" else check.state)
     if not failures:
         return check
     remedy = check.remedy or "remove the reason; Auto Scaling tries again"
-    return replace(check, state="failed", found="; ".join([check.found, *failures]), remedy=remedy)
+    return replace(
+        check, state="failed", finding="; ".join([check.finding, *failures]), remedy=remedy
+    )
 
 
-def node_group_check(title: str, found: Mapping[str, Any], *, wanted: int, rests: bool) -> Check:
-    """Turn EKS's description of a node group that should have `wanted` nodes into a finding.
+def node_group_check(title: str, group: Mapping[str, Any], *, size: int, rests: bool) -> Check:
+    """Turn EKS's description of a node group that should have `size` nodes into a finding.
 
     `rests` says that the node group has no nodes between runs.
     """
-    status, issues = found["status"], _issues(found)
-    desired = int((found.get("scalingConfig") or {}).get("desiredSize", 0))
-    said = f"{found['nodegroupName']}, {status}, {desired} of {wanted} nodes wanted now{issues}"
+    status, issues = group["status"], _issues(group)
+    desired = int((group.get("scalingConfig") or {}).get("desiredSize", 0))
+    finding = f"{group['nodegroupName']}, {status}, {desired} of {size} nodes wanted now{issues}"
     if status == "UPDATING" and not issues:
-        return Check(title, "warning", said, "wait until it is ACTIVE")
+        return Check(title, "warning", finding, "wait until it is ACTIVE")
     if status != "ACTIVE" or issues:
-        return Check(title, "failed", said, "see the node group's health in the EKS console")
+        return Check(title, "failed", finding, "see the node group's health in the EKS console")
     if rests and desired == 0:
-        return Check(title, "ok", f"{found['nodegroupName']}, ACTIVE, at rest until a run wakes it")
-    if desired < wanted:
-        return Check(title, "failed", said, f"set its desired size to {wanted}, or deploy again")
-    return Check(title, "ok", f"{found['nodegroupName']}, ACTIVE, {desired} nodes")
+        return Check(title, "ok", f"{group['nodegroupName']}, ACTIVE, at rest until a run wakes it")
+    if desired < size:
+        return Check(title, "failed", finding, f"set its desired size to {size}, or deploy again")
+    return Check(title, "ok", f"{group['nodegroupName']}, ACTIVE, {desired} nodes")
 
 
-def _issues(found: Mapping[str, Any]) -> str:
-    issues = (found.get("health") or {}).get("issues") or []
+def _issues(described: Mapping[str, Any]) -> str:
+    issues = (described.get("health") or {}).get("issues") or []
     return "".join(f"; {issue.get('code')}: {issue.get('message')}" for issue in issues)
 
 
@@ -167,7 +169,7 @@ def kubectl(stack: Stack) -> Check:
     if program is None:
         return Check(name, "ok", "not installed; rackrate does without")
     eks = stack.client("eks")
-    endpoint = eks.describe_cluster(name=told(stack.outputs, "ClusterName"))["cluster"].get(
+    endpoint = eks.describe_cluster(name=required(stack.outputs, "ClusterName"))["cluster"].get(
         "endpoint"
     )
     path = "jsonpath={.clusters[0].cluster.server}"

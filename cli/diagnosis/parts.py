@@ -13,7 +13,7 @@ from ..reading.kinds import RUN
 from ..reading.records import GOOD
 from ..reading.runs import Run
 from ..reading.stack import Stack
-from .check import Check, told
+from .check import Check, required
 
 _RESTORE = "deploy the stack again with `sam build && sam deploy`"
 # An image in ECR names its account and Region: account.dkr.ecr.region.amazonaws.com/name:tag.
@@ -42,14 +42,14 @@ def stack_state(stack: Stack) -> Check:
 
 def state_machine(stack: Stack) -> Check:
     """Check that the state machine can start a run."""
-    arn = told(stack.outputs, "StateMachineArn")
+    arn = required(stack.outputs, "StateMachineArn")
     try:
-        found = stack.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
+        machine = stack.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
     except ClientError as error:
         if error_code(error) != "StateMachineDoesNotExist":
             raise
         return Check("state machine", "failed", f"there is no {arn}", _RESTORE)
-    name, status = found["name"], found["status"]
+    name, status = machine["name"], machine["status"]
     if status != "ACTIVE":
         return Check("state machine", "failed", f"{name} is {status}", _RESTORE)
     return Check("state machine", "ok", f"{name}, ACTIVE")
@@ -57,17 +57,17 @@ def state_machine(stack: Stack) -> Check:
 
 def table(stack: Stack) -> Check:
     """Check that the table and its index exist."""
-    name = told(stack.outputs, "TableName")
+    name = required(stack.outputs, "TableName")
     try:
-        found = stack.client("dynamodb").describe_table(TableName=name)["Table"]
+        description = stack.client("dynamodb").describe_table(TableName=name)["Table"]
     except ClientError as error:
         if error_code(error) != "ResourceNotFoundException":
             raise
         return Check("table", "failed", f"there is no table {name}", _RESTORE)
-    indices = {index["IndexName"]: index for index in found.get("GlobalSecondaryIndexes", [])}
+    indices = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
     if "runs" not in indices:
         return Check("table", "failed", f"{name} has no index runs", _RESTORE)
-    state = found["TableStatus"]
+    state = description["TableStatus"]
     index_state = indices["runs"].get("IndexStatus", "ACTIVE")
     if (state, index_state) == ("ACTIVE", "ACTIVE"):
         return Check("table", "ok", f"{name}, ACTIVE")
@@ -100,7 +100,7 @@ def bucket(stack: Stack) -> Check:
 
 def image(stack: Stack) -> Check:
     """Check that the tools' image is where the nodes pull it from."""
-    reference = told(stack.outputs, "ToolImage")
+    reference = required(stack.outputs, "ToolImage")
     registry = _ECR.fullmatch(reference)
     return _pulled_image(stack, reference) if registry is None else _ecr_image(stack, registry)
 
@@ -161,10 +161,10 @@ def alarms(stack: Stack) -> Check:
     sounding = [alarm for alarm in found if alarm["StateValue"] == "ALARM"]
     if not sounding:
         return Check("alarms", "ok", f"{len(found)} alarms, none sounds")
-    said = "; ".join(alarm.get("AlarmDescription") or alarm["AlarmName"] for alarm in sounding)
+    reasons = "; ".join(alarm.get("AlarmDescription") or alarm["AlarmName"] for alarm in sounding)
     return Check(
         "alarms",
         "warning",
-        f"{len(sounding)} of {len(found)} sound: {said}",
+        f"{len(sounding)} of {len(found)} sound: {reasons}",
         "look at the dashboard (output DashboardUrl)",
     )

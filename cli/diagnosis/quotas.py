@@ -20,7 +20,7 @@ from rackrate_text.quotas import (
 
 from ..errors import error_code
 from ..reading.stack import Stack
-from .check import Check, told
+from .check import Check, required
 
 SPREAD_LIMIT = 7
 """Maximum of running instances of a spread group in a zone (EC2 user guide, placement groups)."""
@@ -41,8 +41,8 @@ def vcpus(stack: Stack) -> Iterator[Check]:
         return
     nodes = Nodes(
         stack.name,
-        told(stack.parameters, "InstanceType"),
-        int(told(stack.parameters, "NodeCount")),
+        required(stack.parameters, "InstanceType"),
+        int(required(stack.parameters, "NodeCount")),
         [stack.parameters.get(f"{arm}CapacityReservationId", "") for arm in _ARMS],
         stack.parameters.get("LoadInstanceType", ""),
         int(stack.parameters.get("LoadNodeCount", "0")),
@@ -63,8 +63,8 @@ def vcpus(stack: Stack) -> Iterator[Check]:
     types = sorted(counted_types(instances, reservations, nodes))
     named = [{"Name": "instance-type", "Values": types}]
     vcpus_of = {
-        found["InstanceType"]: int(found["VCpuInfo"]["DefaultVCpus"])
-        for found in _listed(ec2, "describe_instance_types", "InstanceTypes", named)
+        type_["InstanceType"]: int(type_["VCpuInfo"]["DefaultVCpus"])
+        for type_ in _listed(ec2, "describe_instance_types", "InstanceTypes", named)
     }
     account = stack.outputs["StateMachineArn"].split(":")[4]
     for code in nodes.quota_codes:
@@ -73,37 +73,37 @@ def vcpus(stack: Stack) -> Iterator[Check]:
             yield Check(
                 _VCPUS,
                 "unknown",
-                f"Service Quotas does not tell {code} here",
+                f"Service Quotas does not report {code} here",
                 f"look for {code} in the Service Quotas console",
             )
             continue
         yield vcpu_check(vcpu_use(nodes, code, quota, instances, reservations, vcpus_of, account))
 
 
-def vcpu_check(found: Vcpus) -> Check:
+def vcpu_check(use: Vcpus) -> Check:
     """The finding in words."""
-    code = found.code
-    said = (
-        f"{found.in_use} of {found.quota:g} vCPUs are in use; the stack has {found.nodes}, which"
-        f" need {found.needed} and have {found.of_nodes}"
+    code = use.code
+    finding = (
+        f"{use.in_use} of {use.quota:g} vCPUs are in use; the stack has {use.nodes}, which"
+        f" need {use.needed} and have {use.of_nodes}"
     )
-    if found.suffices:
-        return Check(_VCPUS, "ok", said)
+    if use.suffices:
+        return Check(_VCPUS, "ok", finding)
     return Check(
         _VCPUS,
         "failed",
-        said,
-        f"ask Service Quotas for {found.needed_quota} or more"
-        f" ({request_command('ec2', code, found.needed_quota)}), or deploy fewer or smaller nodes",
+        finding,
+        f"ask Service Quotas for {use.needed_quota} or more"
+        f" ({request_command('ec2', code, use.needed_quota)}), or deploy fewer or smaller nodes",
     )
 
 
 def _quota(stack: Stack, code: str) -> float | None:
     """The account's value; AWS's default if nobody asked for more; None for an unknown quota."""
-    client, wanted = stack.client("service-quotas"), {"ServiceCode": "ec2", "QuotaCode": code}
+    client, request = stack.client("service-quotas"), {"ServiceCode": "ec2", "QuotaCode": code}
     for ask in (client.get_service_quota, client.get_aws_default_service_quota):
         try:
-            return float(ask(**wanted)["Quota"]["Value"])
+            return float(ask(**request)["Quota"]["Value"])
         except ClientError as error:
             if error_code(error) != "NoSuchResourceException":
                 raise
@@ -145,28 +145,28 @@ def placement_group(stack: Stack) -> Check:
 
 def group_check(group: Mapping[str, Any], parameters: Mapping[str, str]) -> Check:
     """Turn EC2's description of the placement group into a finding for these parameters."""
-    said = f"{group['GroupName']}, {group['Strategy']}, {group['State']}"
+    finding = f"{group['GroupName']}, {group['Strategy']}, {group['State']}"
     if group["State"] != "available":
-        return Check(_GROUP, "failed", said, "wait until it is available, or deploy again")
+        return Check(_GROUP, "failed", finding, "wait until it is available, or deploy again")
     if group["Strategy"] == "spread":
-        nodes = int(told(parameters, "NodeCount"))
-        said += f"; {nodes} of at most {SPREAD_LIMIT} instances in a zone"
+        nodes = int(required(parameters, "NodeCount"))
+        finding += f"; {nodes} of at most {SPREAD_LIMIT} instances in a zone"
         if nodes > SPREAD_LIMIT:
-            return Check(_GROUP, "failed", said, f"set NodeCount to {SPREAD_LIMIT} or less")
-    return Check(_GROUP, "ok", said)
+            return Check(_GROUP, "failed", finding, f"set NodeCount to {SPREAD_LIMIT} or less")
+    return Check(_GROUP, "ok", finding)
 
 
 def concurrency(stack: Stack) -> Check:
     """Check that Lambda's concurrency quota suffices for a run."""
     name = "Lambda concurrency"
     limits = stack.client("lambda").get_account_settings()["AccountLimit"]
-    left = int(limits["UnreservedConcurrentExecutions"])
-    said = f"{left} at once, for all functions of the account"
-    if left >= LEAST_CONCURRENCY:
-        return Check(name, "ok", said)
+    available = int(limits["UnreservedConcurrentExecutions"])
+    finding = f"{available} at once, for all functions of the account"
+    if available >= LEAST_CONCURRENCY:
+        return Check(name, "ok", finding)
     return Check(
         name,
         "warning",
-        said,
+        finding,
         "ask for more concurrent executions (L-B99A9384) in the Service Quotas console",
     )

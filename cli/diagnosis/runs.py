@@ -12,7 +12,7 @@ from ..following.watch import seconds_since
 from ..reading.kinds import RUN
 from ..reading.runs import Run
 from ..reading.stack import Stack
-from .check import Check, told
+from .check import Check, required
 
 LOOKED_AT = 20
 """Number of runs to check, the newest ones."""
@@ -48,12 +48,12 @@ def runs_check(runs: Iterable[Run], now: datetime) -> Check:
             name,
             "warning",
             f"the last one, {ended[0].id}, failed ({ended[0].error or 'no error given'})",
-            f"`rackrate show {ended[0].id}` tells why",
+            f"`rackrate show {ended[0].id}` shows why",
         )
     going = len(real) - len(ended)
     bad = sum(run.status in {"failed", "timed_out"} for run in ended)
-    said = f"{len(ended)} ended, {bad} of them badly" if bad else f"{len(ended)} ended, none badly"
-    return Check(name, "ok", said + (f"; {going} going on" if going else ""))
+    text = f"{len(ended)} ended, {bad} of them badly" if bad else f"{len(ended)} ended, none badly"
+    return Check(name, "ok", text + (f"; {going} going on" if going else ""))
 
 
 def _is_overdue(run: Run, now: datetime) -> bool:
@@ -71,15 +71,15 @@ def leftovers(stack: Stack) -> Check:
             ResourceTypeFilters=["dynamodb:table", "s3"],
         )
     )
-    arns = [found["ResourceARN"] for page in pages for found in page["ResourceTagMappingList"]]
-    own = {told(stack.outputs, "TableName"), stack.bucket}
-    kept = [name for arn in arns if (name := arn.rpartition("/")[2].rpartition(":")[2]) not in own]
-    return leftovers_check(kept, _strays(stack))
+    arns = [mapping["ResourceARN"] for page in pages for mapping in page["ResourceTagMappingList"]]
+    own = {required(stack.outputs, "TableName"), stack.bucket}
+    old = [name for arn in arns if (name := arn.rpartition("/")[2].rpartition(":")[2]) not in own]
+    return leftovers_check(old, _strays(stack))
 
 
 def _strays(stack: Stack) -> list[str]:
     """Instances with the stack's tag that belong to no node group of its cluster."""
-    cluster = told(stack.outputs, "ClusterName")
+    cluster = required(stack.outputs, "ClusterName")
     listed = stack.client("eks").get_paginator("list_nodegroups").paginate(clusterName=cluster)
     groups = {name for page in listed for name in page["nodegroups"]}
     pages = (
@@ -106,18 +106,18 @@ def _tag(instance: Mapping[str, Any], key: str) -> str | None:
     return next((tag["Value"] for tag in instance.get("Tags") or () if tag["Key"] == key), None)
 
 
-def leftovers_check(kept: list[str], strays: list[str]) -> Check:
+def leftovers_check(old: list[str], strays: list[str]) -> Check:
     """Turn into a finding: tables and buckets of earlier stacks of this name, stray instances."""
-    said, remedies = [], []
+    findings, remedies = [], []
     if strays:
-        said.append(f"instances of no node group: {', '.join(strays)}")
+        findings.append(f"instances of no node group: {', '.join(strays)}")
         remedies.append("terminate the instances")
-    if kept:
-        said.append(f"results of earlier stacks of this name: {', '.join(kept)}")
+    if old:
+        findings.append(f"results of earlier stacks of this name: {', '.join(old)}")
         remedies.append("delete the results if nobody needs them")
-    if not said:
+    if not findings:
         return Check("leftovers", "ok", "none")
-    return Check("leftovers", "warning", "; ".join(said), "; ".join(remedies))
+    return Check("leftovers", "warning", "; ".join(findings), "; ".join(remedies))
 
 
 def log_groups(stack: Stack) -> Check:
@@ -131,18 +131,18 @@ def log_groups(stack: Stack) -> Check:
     return log_groups_check([group for page in pages for group in page["logGroups"]])
 
 
-def log_groups_check(groups: Iterable[Mapping[str, Any]]) -> Check:
+def log_groups_check(described: Iterable[Mapping[str, Any]]) -> Check:
     """Turn CloudWatch's description of the control planes' log groups into a finding.
 
-    EKS makes a group that is gone anew when it writes to it, and then without retention.
+    EKS recreates a missing group when it writes to it, and then without retention.
     """
-    name, found = "control plane logs", list(groups)
-    lasting = [group["logGroupName"] for group in found if not group.get("retentionInDays")]
+    name, groups = "control plane logs", list(described)
+    lasting = [group["logGroupName"] for group in groups if not group.get("retentionInDays")]
     if not lasting:
-        return Check(name, "ok", f"{counted(len(found), 'log group')} with a retention")
+        return Check(name, "ok", f"{counted(len(groups), 'log group')} with a retention")
     return Check(
         name,
         "warning",
         f"never expire: {', '.join(lasting)}",
-        "delete them or set their retention; EKS made them anew after somebody deleted them",
+        "delete them or set their retention; EKS recreated them after somebody deleted them",
     )

@@ -31,14 +31,14 @@ from ..reading.runs import Run
 from ..reading.stack import Outcome, Stack
 from .losses import Losses
 from .outcome import (
+    AtEnd,
     Stored,
-    Wanted,
     check_plan_of,
     checks_of,
     complain_of_unmet,
     read_stored,
     record_of,
-    tell_end,
+    report_end,
 )
 from .watch import Interruption, Watch
 
@@ -107,18 +107,18 @@ def files_of(stack: Stack, campaign_id: str, record: Campaign | None) -> Campaig
     return read_stored(stack, f"campaigns/{campaign_id}", record, results, read_campaign_estimate)
 
 
-def require_answers(campaign_id: str, left: CampaignFiles) -> CampaignResults:
+def require_answers(campaign_id: str, stored: CampaignFiles) -> CampaignResults:
     """The campaign's results. Raises Refusal when it has none."""
-    if left.results is None:
+    if stored.results is None:
         raise Refusal(
             f"Campaign {campaign_id} has no results; name one that measured, `rackrate campaign"
             " list` shows them."
         )
-    if left.results.campaign.kind == "sweep":
+    if stored.results.campaign.kind == "sweep":
         raise Refusal(
             f"Campaign {campaign_id} is a sweep, which has no answers; leave out --require."
         )
-    return left.results
+    return stored.results
 
 
 def follow(
@@ -150,20 +150,20 @@ def follow(
 
 
 def conclude_campaign(
-    output: Output, stack: Stack, campaign_id: str, ended: Outcome[Campaign], wanted: Wanted
+    output: Output, stack: Stack, campaign_id: str, ended: Outcome[Campaign], at_end: AtEnd
 ) -> int:
     """Print how the campaign ended, store the wanted files, and return the exit code."""
     failure = failure_of(ended)
-    left = files_of(stack, campaign_id, ended.record)
-    print_campaign(output, ended.record, left)
-    if wanted.requirements and failure is None:
-        require_answers(campaign_id, left)
-    checks = checks_of(output, wanted.requirements, left.results, failure)
-    directory = _keep(output, stack, campaign_id, left, wanted.out)
-    code, error = tell_end(output, ended, failure)
+    stored = files_of(stack, campaign_id, ended.record)
+    print_campaign(output, ended.record, stored)
+    if at_end.requirements and failure is None:
+        require_answers(campaign_id, stored)
+    checks = checks_of(output, at_end.requirements, stored.results, failure)
+    directory = _keep(output, stack, campaign_id, stored, at_end.out)
+    code, error = report_end(output, ended, failure)
     output.document(
         {
-            **left.as_document(record_of(CAMPAIGN, campaign_id, ended.record), checks, error),
+            **stored.as_document(record_of(CAMPAIGN, campaign_id, ended.record), checks, error),
             "directory": None if directory is None else str(directory),
         }
     )
@@ -171,28 +171,28 @@ def conclude_campaign(
     return code or unmet
 
 
-def print_campaign(output: Output, record: Campaign | None, left: CampaignFiles) -> None:
+def print_campaign(output: Output, record: Campaign | None, stored: CampaignFiles) -> None:
     """Print the answers, with the differences of a pool first, or a dry run's estimate."""
-    if left.results is not None:
-        if left.results.campaign.kind == "pool":
-            print_differences(output, left.results.differences, "The newest run", "The others")
-        print_answers(output.console, left.results, verbose=output.is_verbose)
+    if stored.results is not None:
+        if stored.results.campaign.kind == "pool":
+            print_differences(output, stored.results.differences, "The newest run", "The others")
+        print_answers(output.console, stored.results, verbose=output.is_verbose)
     elif record is not None and record.status == "dry_run":
-        print_campaign_estimate(output.console, record, left.estimate)
+        print_campaign_estimate(output.console, record, stored.estimate)
     elif record is not None and record.status == "skipped":
         output.say(record.conclusion or "")
 
 
 def _keep(
-    output: Output, stack: Stack, campaign_id: str, left: CampaignFiles, out: Path | None
+    output: Output, stack: Stack, campaign_id: str, stored: CampaignFiles, out: Path | None
 ) -> Path | None:
     """Copy the files to `out`, if there are any. Returns the directory, and prints the page."""
-    if left.results is None and left.plan is None:
+    if stored.results is None and stored.plan is None:
         return None
     if out is None:
-        output.line(f"Files: {left.address}")
+        output.line(f"Files: {stored.address}")
         return None
-    runs = () if left.results is None else left.results.linked
+    runs = () if stored.results is None else stored.results.linked
     copies = files.download_campaign(stack, campaign_id, out, runs)
     page = next((copy for copy in copies if copy.name == files.PAGE), copies[0].parent)
     output.line(f"Results: {page}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AtEnd:
     """What the user wants at the run's end. `out` is where to copy files, None for nowhere."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -99,9 +99,9 @@ def read_stored[R, E](
     is_dry = record is not None and record.status == "dry_run"
     plan = stack.content(f"{folder}/plan.json") if is_dry else None
     # The readers refuse, in a sentence, what is no JSON.
-    found = None if content is None else read(content, of)
+    parsed = None if content is None else read(content, of)
     estimated = None if plan is None else estimate(plan, of)
-    return Stored(stack, folder, document_of(content), found, document_of(plan), estimated)
+    return Stored(stack, folder, document_of(content), parsed, document_of(plan), estimated)
 
 
 type RunFiles = Stored[Results, EstimatedRun]
@@ -113,14 +113,14 @@ def files_of(stack: Stack, run_id: str, record: Run | None) -> RunFiles:
     return read_stored(stack, f"runs/{run_id}", record, results, read_estimates)
 
 
-def require_results(record: Run, left: RunFiles) -> Results:
+def require_results(record: Run, stored: RunFiles) -> Results:
     """The run's results. Raises Refusal when it has none."""
-    if left.results is None:
+    if stored.results is None:
         raise Refusal(
             f"Run {record.id} ({record.status.replace('_', ' ')}) has no results; name one that"
             " measured, `rackrate list` shows them."
         )
-    return left.results
+    return stored.results
 
 
 def check_when_planned(
@@ -141,37 +141,37 @@ def check_plan_of(stack: Stack, run_id: str, requirements: Sequence[Requirement]
         check_planned(requirements, json.loads(content))
 
 
-def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], wanted: Wanted) -> int:
+def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], at_end: AtEnd) -> int:
     """Print how the run ended, store the wanted files, and return the exit code."""
     failure = failure_of(ended)
     copies: list[Path] = []
     unwritten = 0
-    if wanted.out is not None and _has_files(ended.record, stack, run_id):
+    if at_end.out is not None and _has_files(ended.record, stack, run_id):
         try:
-            copies = files.download(stack, run_id, wanted.out)
-            fetch_raw(output, stack, run_id, wanted.out)
+            copies = files.download(stack, run_id, at_end.out)
+            fetch_raw(output, stack, run_id, at_end.out)
         except Refusal as refusal:
             # A full disk is no reason to print no verdict.
             output.complain(str(refusal))
             unwritten = refusal.exit_code
-    left = files_of(stack, run_id, ended.record)
-    print_left(output, ended.record, left)
+    stored = files_of(stack, run_id, ended.record)
+    print_stored(output, ended.record, stored)
     if copies:
         page = next((copy for copy in copies if copy.name == "report.html"), copies[0].parent)
         output.line(f"Results: {page}")
-    elif left.results is not None:
-        output.line(f"Files: {left.address}")
-    if wanted.needs_verdicts and failure is None and ended.record is not None:
-        require_results(ended.record, left)
-    checks = checks_of(output, wanted.requirements, left.results, failure)
-    if wanted.junit is not None:
-        files.save(wanted.junit, junit_xml(run_id, left.results, checks, failure), "--junit")
-    code, error = tell_end(output, ended, failure)
+    elif stored.results is not None:
+        output.line(f"Files: {stored.address}")
+    if at_end.needs_verdicts and failure is None and ended.record is not None:
+        require_results(ended.record, stored)
+    checks = checks_of(output, at_end.requirements, stored.results, failure)
+    if at_end.junit is not None:
+        files.save(at_end.junit, junit_xml(run_id, stored.results, checks, failure), "--junit")
+    code, error = report_end(output, ended, failure)
     if code and (way := _way_on(ended.record, stack)) is not None:
         output.complain(way)
     output.document(
         {
-            **left.as_document(record_of(RUN, run_id, ended.record), checks, error),
+            **stored.as_document(record_of(RUN, run_id, ended.record), checks, error),
             "directory": str(copies[0].parent) if copies else None,
         }
     )
@@ -236,12 +236,12 @@ def watch_to_the_end[R: Record](
     raise typer.Exit(conclude(name, ended))
 
 
-def print_left(output: Output, record: Run | None, left: RunFiles) -> None:
+def print_stored(output: Output, record: Run | None, stored: RunFiles) -> None:
     """Print the verdicts, or a dry run's estimate."""
-    if left.results is not None:
-        print_results(output.console, left.results, verbose=output.is_verbose)
+    if stored.results is not None:
+        print_results(output.console, stored.results, verbose=output.is_verbose)
     elif record is not None and record.status == "dry_run":
-        print_estimate(output.console, record, left.estimate)
+        print_estimate(output.console, record, stored.estimate)
 
 
 def check(output: Output, requirements: Sequence[Requirement], results: Judged) -> list[Checked]:
@@ -294,7 +294,7 @@ def _has_files(record: Run | None, stack: Stack, run_id: str) -> bool:
     return stack.file(run_id, "results.json") is not None
 
 
-def tell_end[R: Record](
+def report_end[R: Record](
     output: Output, ended: Outcome[R], failure: RunFailure | None
 ) -> tuple[int, str | None]:
     """Print why it failed. Returns the exit code and the text, or 0 and None."""

@@ -105,7 +105,7 @@ class Followed[R: Record](Protocol):
         """What it does now, and the time left; `elapsed` is seconds since its start."""
 
     def news(self) -> list[str]:
-        """What has happened since the last call and is to be told once, such as a loss."""
+        """What has happened since the last call and is to be reported once, such as a loss."""
 
 
 class FollowedRun:
@@ -257,7 +257,7 @@ class Watch[R: Record]:
             )
         return Refusal(
             f"{self._named} can no longer be followed and goes on without this command"
-            f" (`{self._kind.command} show {self._followed.id}` tells its end): {explain(error)}",
+            f" (`{self._kind.command} show {self._followed.id}` shows its end): {explain(error)}",
             EXIT_UNKNOWN,
         )
 
@@ -283,7 +283,7 @@ class Watch[R: Record]:
     def _show(self, execution: Execution, record: R | None, stopped: bool) -> None:
         elapsed = time.monotonic() - self._began
         for event in self._followed.news():
-            self._display.tell(event, elapsed)
+            self._display.report(event, elapsed)
         left = None
         if self._offline_since is not None:
             what = "no answer from AWS, trying again"

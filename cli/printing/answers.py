@@ -135,10 +135,10 @@ def _with_interval(value: float | None, ends: Sequence[float] | None) -> str:
 
 def _by_metric(cells: Sequence[SweepCell]) -> list[list[SweepCell]]:
     """The cells of each arm and metric, value by value."""
-    found: dict[tuple[str, str, str], list[SweepCell]] = {}
+    groups: dict[tuple[str, str, str], list[SweepCell]] = {}
     for cell in cells:
-        found.setdefault((cell.test, cell.metric, cell.arm), []).append(cell)
-    return list(found.values())
+        groups.setdefault((cell.test, cell.metric, cell.arm), []).append(cell)
+    return list(groups.values())
 
 
 def _sweep_table(cells: Sequence[SweepCell], width: int) -> Table:
@@ -177,14 +177,14 @@ def _summary(results: CampaignResults) -> str:
     """Such as `6 steps in 42 min 10 s, about $1.26 of $5.00.`"""
     facts = results.campaign
     noun = "run" if facts.kind == "pool" else "step"
-    said = counted(len(results.steps), noun)
+    summary = counted(len(results.steps), noun)
     if facts.kind != "pool":  # which measures nothing itself
-        said += f" in {duration(facts.seconds)}"
+        summary += f" in {duration(facts.seconds)}"
     if facts.dollars is not None:
-        said += f", about {dollars(facts.dollars)}"
+        summary += f", about {dollars(facts.dollars)}"
         if facts.budget_dollars is not None:
-            said += f" of {dollars(facts.budget_dollars)}"
-    return f"{said}."
+            summary += f" of {dollars(facts.budget_dollars)}"
+    return f"{summary}."
 
 
 def campaign_table(campaigns: Sequence[Campaign]) -> Table:

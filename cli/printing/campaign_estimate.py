@@ -78,12 +78,12 @@ def _power_table(power: Sequence[Power]) -> Table:
         pad_edge=False,
     )
     variabilities = list(dict.fromkeys(each.variability for each in power))
-    found = {(each.ratio, each.variability): each.draws for each in power}
+    draws_of = {(each.ratio, each.variability): each.draws for each in power}
     table.add_column("True difference")
     for variability in variabilities:
         table.add_column(f"Variability {percent(variability)}", justify="right")
     for effect in dict.fromkeys(each.ratio for each in power):
         named = "no meaningful difference" if effect == 1 else f"{effect:g} times"
-        draws = [found.get((effect, variability)) for variability in variabilities]
+        draws = [draws_of.get((effect, variability)) for variability in variabilities]
         table.add_row(named, *(f">{MOST_DRAWS}" if each is None else str(each) for each in draws))
     return table

@@ -41,7 +41,7 @@ def failure_of[R: Record](ended: Outcome[R]) -> RunFailure | None:
     if execution.is_running:
         return RunFailure(
             "Aborted",
-            f"{kind.noun} {ended.id} is being stopped; `{kind.command} show {ended.id}` tells its"
+            f"{kind.noun} {ended.id} is being stopped; `{kind.command} show {ended.id}` shows its"
             " end.",
         )
     if execution.status == "TIMED_OUT" and not execution.error:
@@ -62,7 +62,7 @@ def _abortion(name: str, record: Record | None, kind: Kind[Any]) -> str:
     if kind is CAMPAIGN:
         return (
             f"{stopped}, but what it changed is not put back yet; the stack goes on with that, and"
-            f" `{kind.command} show {name}` tells when it is."
+            f" `{kind.command} show {name}` shows when it is."
         )
     return f"{stopped}, but its clean-up is not confirmed; the stack's sweep removes what is left."
 

@@ -91,14 +91,14 @@ def _add_run(suite: ET.Element, results: Results | None, failure: RunFailure | N
 
 def _add_verdict(suite: ET.Element, verdict: Verdict, checks: Sequence[Checked]) -> None:
     case = _case(suite, f"{verdict.arm} against {verdict.baseline.text}", verdict.name)
-    found = _finding(verdict)
+    finding = _finding(verdict)
     if verdict.verdict == "worse":
         if not any(check.is_met and verdict in check.verdicts for check in checks):
-            _problem(case, "failure", "worse", f"{verdict.name} is worse", found)
+            _problem(case, "failure", "worse", f"{verdict.name} is worse", finding)
     elif verdict.verdict == "inconclusive":
         why = "; ".join(filter(None, (verdict.reason, verdict.lacks))) or "no reason given"
         ET.SubElement(case, "skipped", message=_clean(f"inconclusive: {why}"))
-    ET.SubElement(case, "system-out").text = _clean(found)
+    ET.SubElement(case, "system-out").text = _clean(finding)
 
 
 def _add_check(suite: ET.Element, check: Checked) -> None:
@@ -120,12 +120,12 @@ def _problem(case: ET.Element, tag: str, kind: str, message: str, text: str) -> 
 def _finding(verdict: Verdict) -> str:
     """The verdict and its figures on one line."""
     arm, baseline = verdict.levels
-    found = [
+    parts = [
         f"{verdict.verdict}: {shift(baseline, arm, verdict.unit)}",
         change_with_interval(verdict.ratio, verdict.ci_simultaneous),
         verdict.drift and f"drift: {verdict.drift}",
     ]
-    return ", ".join(filter(None, found))
+    return ", ".join(filter(None, parts))
 
 
 def _words(results: Results) -> str:

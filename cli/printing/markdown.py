@@ -47,19 +47,19 @@ def markdown(run_id: str, results: Results, failure: RunFailure | None = None) -
     parts += [f"⚠ {_code(warning)}" for warning in results.warnings]
     lines = "\n\n".join(parts).split("\n")
     sizes = accumulate(len(f"{line}\n".encode()) for line in lines)
-    kept = sum(size <= _MOST_BYTES for size in sizes)
-    if left := len(lines) - kept:
-        lines[kept:] = ["", f"⚠ {left} more lines are left out; `rackrate show` prints them."]
+    shown = sum(size <= _MOST_BYTES for size in sizes)
+    if left := len(lines) - shown:
+        lines[shown:] = ["", f"⚠ {left} more lines are left out; `rackrate show` prints them."]
     return ("\n".join(lines) + "\n").encode()
 
 
 def _tables(results: Results) -> list[str]:
-    found: list[str] = []
+    blocks: list[str] = []
     for family in (results.verdicts, results.regressions):
         for verdicts in by_comparison(family):
-            found += [_code(scope_line(results, verdicts)), _table(verdicts, family)]
-            found += [f"⚠ {_code(drift)}" for drift in drifts(verdicts)]
-    return found or [_code(results.conclusion)]
+            blocks += [_code(scope_line(results, verdicts)), _table(verdicts, family)]
+            blocks += [f"⚠ {_code(drift)}" for drift in drifts(verdicts)]
+    return blocks or [_code(results.conclusion)]
 
 
 def _table(verdicts: Sequence[Verdict], family: Sequence[Verdict]) -> str:

@@ -25,7 +25,7 @@ from ..reading.runs import Run
 OVERDUE_SECONDS = 30.0
 #: How much longer than expected the start, or the last part, may take before it is called late.
 _LATE_SECONDS = 5.0
-#: A log is told that something is late, and again each time when that has doubled since.
+#: A log reports that something is late, and again each time when that has doubled since.
 _FIRST_REMINDER_SECONDS = 60.0
 #: How long a line below the first may be in a terminal of 80 columns, beside a bar and a duration.
 _SECOND_LINE = 56
@@ -119,7 +119,7 @@ class Display(Protocol):
     def show(self, what: str, elapsed: float, left: Left | Late | None) -> None:
         """Show the current state. `what` may have several lines."""
 
-    def tell(self, event: str, elapsed: float) -> None:
+    def report(self, event: str, elapsed: float) -> None:
         """Print a line that stays, such as a loss."""
 
 
@@ -153,21 +153,21 @@ class LiveDisplay:
 
     def show(self, what: str, elapsed: float, left: Left | Late | None) -> None:
         """Redraw the lines."""
-        said = "" if left is None else time_left(left)
-        if said and ("\n" in what or isinstance(left, Late)):
+        remaining = "" if left is None else time_left(left)
+        if remaining and ("\n" in what or isinstance(left, Late)):
             # The time left has no room beside several lines, nor a delay beside the bar.
-            fits = "\n" in what and len(what.rpartition("\n")[2]) + len(said) < _SECOND_LINE
-            what, said = f"{what}{', ' if fits else '\n'}{said}", ""
+            fits = "\n" in what and len(what.rpartition("\n")[2]) + len(remaining) < _SECOND_LINE
+            what, remaining = f"{what}{', ' if fits else '\n'}{remaining}", ""
         self._progress.update(
             self._task,
             description=what,
             total=elapsed + left.most if isinstance(left, Left) else None,
             completed=elapsed,
             elapsed=duration(elapsed),
-            left=said,
+            left=remaining,
         )
 
-    def tell(self, event: str, elapsed: float) -> None:
+    def report(self, event: str, elapsed: float) -> None:
         """Print the line above those that change."""
         self._progress.console.print(Text(event, style="red"))
 
@@ -192,9 +192,9 @@ class LineDisplay:
         if state == self._last:
             return
         self._last = state
-        self.tell(what if left is None else f"{what}, {time_left(left)}", elapsed)
+        self.report(what if left is None else f"{what}, {time_left(left)}", elapsed)
 
-    def tell(self, event: str, elapsed: float) -> None:
+    def report(self, event: str, elapsed: float) -> None:
         """Print the line."""
         self._console.print(
             f"[{duration(elapsed):>11}] {event}", markup=False, highlight=False, soft_wrap=True

@@ -104,8 +104,8 @@ def _print_trials(console: Console, results: Findings, *, verbose: bool) -> None
         say(console, f"{trials}, none failed.")
     if results.marked and not verbose:
         verb = "is" if results.marked == 1 else "are"
-        said = f"{results.marked} of {counted(counts.measured, 'trial')} {verb} marked"
-        say(console, f"{said}; --verbose names why.", style="yellow")
+        marked = f"{results.marked} of {counted(counts.measured, 'trial')} {verb} marked"
+        say(console, f"{marked}; --verbose names why.", style="yellow")
     if verbose:
         for note in results.mark_notes:
             say(console, f"Marked: {note}", style="yellow")
@@ -117,16 +117,16 @@ def _print_trials(console: Console, results: Findings, *, verbose: bool) -> None
 
 def by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     """Group the verdicts by arm and baseline."""
-    found: dict[tuple[str, str], list[Verdict]] = {}
+    groups: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in verdicts:
-        found.setdefault((verdict.arm, verdict.baseline.text), []).append(verdict)
-    return list(found.values())
+        groups.setdefault((verdict.arm, verdict.baseline.text), []).append(verdict)
+    return list(groups.values())
 
 
 def scope_line(results: Findings, verdicts: Sequence[Verdict]) -> str:
     """What is compared, and what the verdicts are about, in one line."""
     first = verdicts[0]
-    said = f"{_arm(results, first.arm)} against {_arm(results, first.baseline.text)}"
+    line = f"{_arm(results, first.arm)} against {_arm(results, first.baseline.text)}"
     tests: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.scope == "these nodes":
@@ -134,11 +134,11 @@ def scope_line(results: Findings, verdicts: Sequence[Verdict]) -> str:
         elif verdict.scope == "this stack's placement":
             tests.setdefault("for this stack's placement", []).append(verdict.name)
     for about, names in tests.items():
-        said += f", {about}" + ("" if len(tests) == 1 else f" ({listed(names)})")
+        line += f", {about}" + ("" if len(tests) == 1 else f" ({listed(names)})")
     # A comparison with other runs is about more than the time of this one.
     if first.span_seconds is not None and _short(first) == first.baseline.name:
-        said += f", {duration(first.span_seconds)}"
-    return said
+        line += f", {duration(first.span_seconds)}"
+    return line
 
 
 def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width: int) -> Table:
@@ -243,10 +243,10 @@ def _print_details(console: Console, verdicts: Sequence[Verdict]) -> None:
 def _details(verdict: Verdict) -> Iterable[tuple[str, str, str, str]]:
     """The figures behind a verdict: their name, the arm's, the baseline's, and a remark."""
     if verdict.stack is not None:
-        said = f"{changes(verdict.stack.ci_simultaneous)}, {verdict.stack.verdict}"
+        remark = f"{changes(verdict.stack.ci_simultaneous)}, {verdict.stack.verdict}"
         if verdict.more_pairs:
-            said += f", about {counted(verdict.more_pairs, 'more pair')}"
-        yield "this stack", "", "", said
+            remark += f", about {counted(verdict.more_pairs, 'more pair')}"
+        yield "this stack", "", "", remark
     if verdict.partitions is not None:
         kinds = {"in one": verdict.partitions.within, "across": verdict.partitions.across}
         for kind, of_kind in kinds.items():
@@ -260,10 +260,10 @@ def _details(verdict: Verdict) -> Iterable[tuple[str, str, str, str]]:
             yield "share of it", percent(ceiling.arm_share), percent(ceiling.baseline_share), ""
     steadiness = verdict.steadiness
     if steadiness is not None:
-        said = _STEADINESS.get(steadiness.verdict, steadiness.verdict)
+        remark = _STEADINESS.get(steadiness.verdict, steadiness.verdict)
         if steadiness.ratio is not None:
-            said += f", {change(steadiness.ratio)} ({changes(steadiness.shown_interval)})"
-        yield "variability (CV)", percent(steadiness.arm), percent(steadiness.baseline), said
+            remark += f", {change(steadiness.ratio)} ({changes(steadiness.shown_interval)})"
+        yield "variability (CV)", percent(steadiness.arm), percent(steadiness.baseline), remark
 
 
 def print_checks(console: Console, checks: Iterable[Checked]) -> None:

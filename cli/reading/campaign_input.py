@@ -52,7 +52,7 @@ def read_campaign(options: Options) -> dict[str, Json]:
         document["draws"] = parse_draws(options.draws)
     if options.sweep is not None:
         document["sweep"] = parse_sweep(options.sweep)
-    given: dict[str, Json] = {
+    fields: dict[str, Json] = {
         "runs_per_step": options.runs_per_step,
         "budget_dollars": options.budget,
         "series": options.series,
@@ -60,7 +60,7 @@ def read_campaign(options: Options) -> dict[str, Json]:
         "seed": options.seed,
         "dry_run": options.dry_run or None,
     }
-    document |= {name: value for name, value in given.items() if value is not None}
+    document |= {name: value for name, value in fields.items() if value is not None}
     _check_document(document, str(options.file))
     return document
 
@@ -72,14 +72,14 @@ def as_text(document: Mapping[str, Json], options: Options) -> str:
 
 def parse_draws(text: str) -> Json:
     """`6` or `4-12` as the field `draws`. Raises Refusal when it is neither."""
-    found = _DRAWS.fullmatch(text.strip())
-    least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    match = _DRAWS.fullmatch(text.strip())
+    least, most = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= least <= most <= MOST_DRAWS:
         raise Refusal(
             f'--draws is "{text}"; write a number such as 6, or the fewest and the most such as'
             f" 4-12, from 1 to {MOST_DRAWS}."
         )
-    return {"least": least, "most": most} if found and found[2] else least
+    return {"least": least, "most": most} if match and match[2] else least
 
 
 def parse_sweep(text: str) -> Json:
@@ -91,22 +91,22 @@ def parse_sweep(text: str) -> Json:
             f'--sweep is "{text}"{nearest(name, SWEEPS)}; write what changes and its'
             f" values, such as nodes=15,60, with {listed(SWEEPS, 'or')} before the equals sign."
         )
-    found = [value.strip() for value in values.split(",") if value.strip()]
-    if len(found) < 2 or len(set(found)) < len(found):
+    steps = [value.strip() for value in values.split(",") if value.strip()]
+    if len(steps) < 2 or len(set(steps)) < len(steps):
         raise Refusal(
             f'--sweep is "{text}"; name at least two different values after the equals sign,'
             " separated by commas."
         )
-    if name == "kube_proxy" and not set(found) <= set(KUBE_PROXY_MODES):
-        wrong = next(value for value in found if value not in KUBE_PROXY_MODES)
+    if name == "kube_proxy" and not set(steps) <= set(KUBE_PROXY_MODES):
+        wrong = next(value for value in steps if value not in KUBE_PROXY_MODES)
         raise Refusal(
             f'--sweep names the mode "{wrong}" of kube-proxy; use {listed(KUBE_PROXY_MODES, "or")}.'
         )
     if name != "nodes":
-        return {name: list(found)}
-    if not all(value.isdecimal() and int(value) > 0 for value in found):
+        return {name: list(steps)}
+    if not all(value.isdecimal() and int(value) > 0 for value in steps):
         raise Refusal(f'--sweep is "{text}"; write the numbers of nodes of an arm, such as 15,60.')
-    return {name: [int(value) for value in found]}
+    return {name: [int(value) for value in steps]}
 
 
 def check_requirements(

@@ -59,12 +59,12 @@ class RawOutputs:
 
     def __str__(self) -> str:
         """`36 copied`, with the missing and the left ones if there are any."""
-        said = f"{self.copied} copied"
+        text = f"{self.copied} copied"
         if self.missing:
-            said += f", {self.missing} not in the bucket any more"
+            text += f", {self.missing} not in the bucket any more"
         if self.left:
-            said += f", {self.left} left there"
-        return said
+            text += f", {self.left} left there"
+        return text
 
 
 def download(
@@ -103,7 +103,7 @@ def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) 
     Raises Refusal when writing fails.
     """
     keys = list(dict.fromkeys(stack.raw_keys(run_id)))
-    wanted = keys[:most]
+    selected = keys[:most]
     directory = directory_of(out, run_id) / "raw"
 
     def copy(key: str) -> bool:
@@ -117,10 +117,10 @@ def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) 
 
     try:
         with ThreadPoolExecutor(_READERS) as pool:
-            copied = sum(pool.map(copy, wanted))
+            copied = sum(pool.map(copy, selected))
     except OSError as error:
         raise _unwritable(out, error, _copy_again(stack, run_id)) from error
-    return RawOutputs(copied, len(wanted) - copied, len(keys) - len(wanted))
+    return RawOutputs(copied, len(selected) - copied, len(keys) - len(selected))
 
 
 def download_campaign(

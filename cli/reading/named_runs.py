@@ -15,7 +15,7 @@ class NamedRuns:
     """Runs as the user named them: their ids, the name for the stack, and the baseline's."""
 
     run_ids: tuple[str, ...]
-    asked: str
+    name: str
     baseline: str | None = None
 
 
@@ -35,7 +35,7 @@ def find_named_runs(stack: Stack, name: str) -> NamedRuns:
             if stack.record(RUN, run_id) is None:
                 raise Refusal(
                     f'The run {run_id} of the baseline "{name}" is gone; take it out with'
-                    f" `rackrate baseline remove {name} {run_id}`, or set the baseline anew."
+                    f" `rackrate baseline remove {name} {run_id}`, or set the baseline again."
                 )
             find_measured_run(stack, run_id)
         return NamedRuns(baseline.run_ids, name, name)

@@ -105,23 +105,23 @@ def _parse(data: bytes, name: str, kind: Input) -> dict[str, Json]:
     except RecursionError as error:
         raise Refusal(f"{name}: the JSON is nested too deeply; a {kind.noun} is flat.") from error
     if not isinstance(plan, dict):
-        found = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}.get(
+        kind_of = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}.get(
             type(plan), "a number"
         )
         raise Refusal(
-            f"{name}: a {kind.noun} is a JSON object such as {kind.example}, not {found}."
+            f"{name}: a {kind.noun} is a JSON object such as {kind.example}, not {kind_of}."
         )
     return plan
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     # JSON parsers silently use the last of two equal names. In a plan that would hide a mistake.
-    found: dict[str, Json] = {}
+    document: dict[str, Json] = {}
     for key, value in pairs:
-        if key in found:
+        if key in document:
             raise ValueError(f'the name "{key}" is used twice in one object; keep one of them')
-        found[key] = value
-    return found
+        document[key] = value
+    return document
 
 
 def _no_constant(word: str) -> Json:

@@ -280,13 +280,13 @@ def _names(entries: object) -> list[str] | None:
 
 
 def _alternatives(words: Sequence[str]) -> list[str]:
-    found: list[list[str]] = [[]]
+    alternatives: list[list[str]] = [[]]
     for word in words:
         if word == "or":
-            found.append([])
+            alternatives.append([])
         else:
-            found[-1].append(word)
-    return [" ".join(alternative) for alternative in found]
+            alternatives[-1].append(word)
+    return [" ".join(alternative) for alternative in alternatives]
 
 
 def _accepted(alternative: str, text: str) -> set[str]:
@@ -304,9 +304,9 @@ def _verdicts() -> str:
 
 def _finding(verdict: Word) -> str:
     """`treatment's tcp-1 throughput is better, +100 % (95 % CI +99 to +101 %)`."""
-    said = f"{verdict.arm}'s {verdict.name} is {verdict.verdict}"
+    finding = f"{verdict.arm}'s {verdict.name} is {verdict.verdict}"
     if verdict.ratio is not None:
-        said += f", {change_with_interval(verdict.ratio, verdict.ci_simultaneous)}"
+        finding += f", {change_with_interval(verdict.ratio, verdict.ci_simultaneous)}"
     if verdict.verdict == "inconclusive" and verdict.lacks:
-        said += f": {verdict.lacks}"
-    return said
+        finding += f": {verdict.lacks}"
+    return finding

@@ -81,23 +81,23 @@ def find_started[R: Record](stack: Stack, kind: Kind[R], name: str) -> R | None:
 
 def find_run_to_continue(stack: Stack, name: str) -> Run:
     """A run that failed, was stopped or took too long. Raises Refusal for any other."""
-    found = find_finished(stack, RUN, name)
-    if found.campaign is not None:
+    run = find_finished(stack, RUN, name)
+    if run.campaign is not None:
         raise Refusal(
-            f"Run {found.id} is a step of the campaign {found.campaign}; continue that one with"
-            f" `rackrate campaign run --continue {found.campaign}`."
+            f"Run {run.id} is a step of the campaign {run.campaign}; continue that one with"
+            f" `rackrate campaign run --continue {run.campaign}`."
         )
-    if found.status == "invalid":
+    if run.status == "invalid":
         raise Refusal(
-            f"Run {found.id} has an invalid plan; correct it, and start a new run with"
+            f"Run {run.id} has an invalid plan; correct it, and start a new run with"
             " `rackrate run --plan FILE`."
         )
-    if found.status not in CONTINUABLE:
+    if run.status not in CONTINUABLE:
         raise Refusal(
-            f"Run {found.id} ended with status {found.status.replace('_', ' ')} and has nothing"
+            f"Run {run.id} ended with status {run.status.replace('_', ' ')} and has nothing"
             " to continue; start a new one with `rackrate run`."
         )
-    return found
+    return run
 
 
 def find_measured_run(stack: Stack, name: str) -> Run:
@@ -105,16 +105,16 @@ def find_measured_run(stack: Stack, name: str) -> Run:
 
     `latest` is the newest run that was meant to measure, so it skips dry runs and refused plans.
     """
-    found = _newest_real_run(stack) if name == LATEST else find_record(stack, RUN, name)
-    found = find_finished(stack, RUN, found.id)
-    if found.status == "dry_run":
-        raise Refusal(f"Run {found.id} is a dry run and has no trials; name one that measured.")
-    if not found.trials_measured:
+    run = _newest_real_run(stack) if name == LATEST else find_record(stack, RUN, name)
+    run = find_finished(stack, RUN, run.id)
+    if run.status == "dry_run":
+        raise Refusal(f"Run {run.id} is a dry run and has no trials; name one that measured.")
+    if not run.trials_measured:
         raise Refusal(
-            f"Run {found.id} ({found.status.replace('_', ' ')}) has no measured trials; name"
+            f"Run {run.id} ({run.status.replace('_', ' ')}) has no measured trials; name"
             " another, `rackrate list` shows them."
         )
-    return found
+    return run
 
 
 def _newest_real_run(stack: Stack) -> Run:

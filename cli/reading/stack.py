@@ -170,8 +170,8 @@ class Stack:
 
     def input_of(self, run_id: str) -> str:
         """The plan's JSON text with which a run was started."""
-        answer = self._step_functions.describe_execution(executionArn=self.arn(RUN, run_id))
-        return str(answer["input"])
+        response = self._step_functions.describe_execution(executionArn=self.arn(RUN, run_id))
+        return str(response["input"])
 
     def check_campaigns(self) -> None:
         """Raise Refusal when the stack is of a version without campaigns."""
@@ -190,8 +190,8 @@ class Stack:
 
     def execution(self, arn: str) -> Execution:
         """The execution's current state."""
-        answer = self._step_functions.describe_execution(executionArn=arn)
-        return Execution(answer["status"], answer.get("error", ""), answer.get("cause", ""))
+        response = self._step_functions.describe_execution(executionArn=arn)
+        return Execution(response["status"], response.get("error", ""), response.get("cause", ""))
 
     def arn(self, kind: Kind[Any], name: str) -> str:
         """The ARN of an execution, whether it exists or not."""
@@ -382,12 +382,12 @@ def session_of_environment() -> boto3.Session:
 
 
 def describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
-    """What `DescribeStacks` says of a stack, by name or id; None if there is none.
+    """What `DescribeStacks` returns for a stack, by name or id; None if there is none.
 
     Raises Refusal for what cannot be a stack's name.
     """
     try:
-        found: dict[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+        description: dict[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
         if error_code(error) != "ValidationError":
             raise
@@ -396,7 +396,7 @@ def describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
                 f'"{name}" cannot be a stack\'s name ({error_message(error)}); correct --stack.'
             ) from error
         return None
-    return found
+    return description
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:

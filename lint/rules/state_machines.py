@@ -147,8 +147,8 @@ class DefinitionPermissions(Rule):
 
 
 def _substitutions(machine: Machine) -> dict[str, Any]:
-    found = properties(machine.resource).get("DefinitionSubstitutions")
-    return found if isinstance(found, dict) else {}
+    substitutions = properties(machine.resource).get("DefinitionSubstitutions")
+    return substitutions if isinstance(substitutions, dict) else {}
 
 
 def _list(value: Any) -> list[Any]:

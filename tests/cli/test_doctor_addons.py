@@ -30,7 +30,7 @@ def addon(**fields: Any) -> dict[str, Any]:
 def test_settings_that_the_newest_version_takes_are_ok() -> None:
     found = addon_check(addon(), "v1.13.1-eksbuild.1", json.dumps(addon_schema("coredns")))
     assert found.state == "ok"
-    assert "v1.13.1-eksbuild.1" in found.found
+    assert "v1.13.1-eksbuild.1" in found.finding
 
 
 def test_settings_that_the_newest_version_refuses_are_a_warning_that_names_the_setting() -> None:
@@ -38,7 +38,7 @@ def test_settings_that_the_newest_version_refuses_are_a_warning_that_names_the_s
     schema = json.dumps(addon_schema("coredns"))
     found = addon_check(addon(configurationValues=settings), "v1.13.1-eksbuild.1", schema)
     assert found.state == "warning"
-    assert "podDisruptionBudgets" in found.found
+    assert "podDisruptionBudgets" in found.finding
     assert "v1.12.1-eksbuild.2" in found.remedy
 
 
@@ -66,7 +66,7 @@ def test_an_addons_issues_are_quoted() -> None:
     issue = {"code": "InsufficientNumberOfReplicas", "message": "no node", "resourceIds": []}
     found = addon_check(addon(status="DEGRADED", health={"issues": [issue]}), "v2", None)
     assert found.state == "failed"
-    assert "InsufficientNumberOfReplicas: no node" in found.found
+    assert "InsufficientNumberOfReplicas: no node" in found.finding
     assert addon_check(addon(status="UPDATING"), "v2", None).state == "warning"
 
 
@@ -76,11 +76,11 @@ def test_an_instance_type_without_bandwidth_is_unknown_and_one_that_bursts_has_a
 
     bursts = instance_check(described(BaselineBandwidthInGbps=0.75, PeakBandwidthInGbps=10))
     assert (bursts.state, bool(bursts.remedy)) == ("ok", True)
-    assert "0.75 Gbit/s baseline, 10 Gbit/s peak" in bursts.found
+    assert "0.75 Gbit/s baseline, 10 Gbit/s peak" in bursts.finding
     steady = instance_check(described(BaselineBandwidthInGbps=50, PeakBandwidthInGbps=50))
     assert (steady.state, steady.remedy) == ("ok", "")
     two = {"NetworkCards": [{"BaselineBandwidthInGbps": 9, "PeakBandwidthInGbps": 9}, {}]}
-    found = instance_check({"InstanceType": "c6in.32xlarge", "NetworkInfo": two}).found
+    found = instance_check({"InstanceType": "c6in.32xlarge", "NetworkInfo": two}).finding
     assert found.endswith("9 Gbit/s peak, of the first of its 2 network cards")
     assert instance_check(described()).state == "unknown"
     assert instance_check({"InstanceType": "x9.new"}).state == "unknown"
@@ -93,7 +93,7 @@ def test_an_estimate_whose_prices_are_not_the_apis_is_a_warning() -> None:
     assert prices_check(planned()).state == "ok"
     refused = prices_check(planned(notes=["the API answered AccessDeniedException"]))
     assert refused.state == "warning"
-    assert "AccessDeniedException" in refused.found
+    assert "AccessDeniedException" in refused.finding
     missing = prices_check(planned(unknown=["EC2 x9.new, 4 nodes"]))
-    assert (missing.state, "EC2 x9.new" in missing.found) == ("warning", True)
+    assert (missing.state, "EC2 x9.new" in missing.finding) == ("warning", True)
     assert prices_check({"arms": []}).state == "unknown"

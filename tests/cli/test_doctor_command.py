@@ -145,23 +145,23 @@ def test_ctrl_c_stops_the_dry_run_and_what_was_found_is_told(
 def test_a_dry_run_that_ends_badly_says_why() -> None:
     cause = json.dumps({"errorMessage": "no route to the API server", "errorType": "X"})
     ended = Outcome("doctor-1", Execution("FAILED", "ClusterUnreachable", cause), None, RUN)
-    found = access_check("doctor-1", ended, None, wanted="2")
+    found = access_check("doctor-1", ended, None, expected="2")
     assert found.state == "failed"
-    assert "ClusterUnreachable: no route to the API server" in found.found
+    assert "ClusterUnreachable: no route to the API server" in found.finding
     assert "access entries" in found.remedy
 
 
 def test_fewer_ready_nodes_than_deployed_are_a_warning() -> None:
     ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None, RUN)
     arms = [{"name": "a", "node_groups": ["g"], "nodes": [1, 2, 3]}]
-    assert access_check("d", ended, {"arms": arms}, wanted="4").state == "warning"
-    assert access_check("d", ended, {"arms": arms}, wanted="3").state == "ok"
+    assert access_check("d", ended, {"arms": arms}, expected="4").state == "warning"
+    assert access_check("d", ended, {"arms": arms}, expected="3").state == "ok"
 
 
 def test_nodes_at_rest_prove_nothing_about_access() -> None:
     ended = Outcome("doctor-1", Execution("SUCCEEDED", "", ""), None, RUN)
     plan = {"arms": [], "placeholder_nodes": True}
-    assert access_check("d", ended, plan, wanted="2").state == "unknown"
+    assert access_check("d", ended, plan, expected="2").state == "unknown"
 
 
 def test_a_call_that_is_not_allowed_is_unknown_with_the_actions_name() -> None:
@@ -177,7 +177,7 @@ def test_a_call_that_is_not_allowed_is_unknown_with_the_actions_name() -> None:
 
         [found] = look("cluster", refused)
         assert found.state == "unknown"
-        assert f"may not call {action}" in found.found
+        assert f"may not call {action}" in found.finding
         assert found.remedy == "allow it, or use a role that may"
 
 
@@ -189,8 +189,8 @@ def test_what_only_aws_can_explain_is_unknown_and_short() -> None:
 
     [found] = look("table", broken)
     assert found.state == "unknown"
-    assert len(found.found) <= 160
-    assert "DescribeTable" in found.found
+    assert len(found.finding) <= 160
+    assert "DescribeTable" in found.finding
 
 
 def test_a_refusal_is_split_into_what_and_what_to_do() -> None:
@@ -260,11 +260,11 @@ def node_group(**fields: Any) -> dict[str, Any]:
 def test_a_node_group_is_judged_by_status_issues_and_size(
     fields: dict[str, Any], rests: bool, state: str
 ) -> None:
-    found = node_group_check("treatment nodes", node_group(**fields), wanted=2, rests=rests)
+    found = node_group_check("treatment nodes", node_group(**fields), size=2, rests=rests)
     assert found.state == state
     assert (found.remedy == "") == (state == "ok")
     if "health" in fields:
-        assert "AsgLaunch: none left" in found.found
+        assert "AsgLaunch: none left" in found.finding
 
 
 def run(run_id: str, status: str, ago_seconds: float = 100, **fields: Any) -> Run:
@@ -278,22 +278,22 @@ def test_the_last_run_decides_and_dry_runs_are_passed_over() -> None:
     assert runs_check([run("d", "dry_run"), run("r", "succeeded"), failed], NOW).state == "ok"
     found = runs_check([run("d", "dry_run"), failed, run("r", "succeeded")], NOW)
     assert found.state == "warning"
-    assert "bad, failed (TrialsLost)" in found.found
+    assert "bad, failed (TrialsLost)" in found.finding
     assert "`rackrate show bad`" in found.remedy
 
 
 def test_a_run_that_should_have_ended_is_named() -> None:
     late = run("late", "running", ago_seconds=2 * 600 + 1800 + 1, expected_seconds=600)
     busy = run("busy", "running", ago_seconds=2 * 600 + 1800 - 1, expected_seconds=600)
-    assert "1 going on" in runs_check([busy], NOW).found
+    assert "1 going on" in runs_check([busy], NOW).finding
     found = runs_check([busy, late], NOW)
     assert found.state == "warning"
-    assert found.found.endswith(": late")
+    assert found.finding.endswith(": late")
 
 
 def test_leftovers_are_named_with_what_to_do() -> None:
     assert leftovers_check([], []).state == "ok"
     found = leftovers_check(["old-table"], ["i-1"])
     assert found.state == "warning"
-    assert "old-table" in found.found
-    assert "i-1" in found.found
+    assert "old-table" in found.finding
+    assert "i-1" in found.finding

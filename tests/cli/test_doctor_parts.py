@@ -97,7 +97,7 @@ def test_a_failed_launch_is_named_before_eks_reports_it(
     monkeypatch.setattr(AutoScalingResponse, "describe_scaling_activities", describe)
     lacking, healthy = cluster.node_groups(account)
     assert (lacking.state, healthy.state) == ("failed", "ok")
-    assert "treatment, ACTIVE, 2 nodes; Could not launch On-Demand Instances." in lacking.found
+    assert "treatment, ACTIVE, 2 nodes; Could not launch On-Demand Instances." in lacking.finding
     assert "Auto Scaling tries again" in lacking.remedy
 
 
@@ -110,7 +110,7 @@ def test_without_permission_for_auto_scaling_the_rest_of_a_node_group_is_told(
     monkeypatch.setattr(AutoScalingResponse, "describe_scaling_activities", refuse)
     fine, _ = cluster.node_groups(account)
     assert fine.state == "unknown"
-    assert "ACTIVE, 2 nodes; the activities of its Auto Scaling group were not read" in fine.found
+    assert "ACTIVE, 2 nodes; the activities of its Auto Scaling group were not read" in fine.finding
     lacking, _ = cluster.node_groups(changed(account, NodeCount="3"))
     assert lacking.state == "failed"
 
@@ -145,7 +145,7 @@ def test_each_node_group_of_an_arm_is_compared_with_its_share_of_the_nodes(accou
         for check in cluster.node_groups(changed(account, outputs=shared, NodeCount="8"))
         if check.name == second
     ]
-    assert "2 of 3 nodes wanted" in lacking.found
+    assert "2 of 3 nodes wanted" in lacking.finding
     assert "desired size to 3" in lacking.remedy
 
 
@@ -158,7 +158,7 @@ def test_a_cluster_that_exists_has_no_node_groups_of_ours(account: Stack) -> Non
     )
     [found] = cluster.node_groups(existing)
     assert found.state == "ok"
-    assert "pool=fast and pool=plain" in found.found
+    assert "pool=fast and pool=plain" in found.finding
     assert quotas.placement_group(existing).state == "ok"
     assert [check.state for check in quotas.vcpus(existing)] == ["ok"]
 
@@ -168,13 +168,13 @@ def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
 ) -> None:
     apply((*CAPACITY_RESERVATIONS, *QUOTAS))
     [check] = quotas.vcpus(account)
-    assert check.state == "ok", check.found
-    assert "of 4096 vCPUs are in use; the stack has 4 nodes in both arms x 2 vCPUs" in check.found
+    assert check.state == "ok", check.finding
+    assert "of 4096 vCPUs are in use; the stack has 4 nodes in both arms x 2 vCPUs" in check.finding
     asked_for_nothing = replace(lab_quotas.QUOTAS["ec2", STANDARD], applied=None)
     monkeypatch.setitem(lab_quotas.QUOTAS, ("ec2", STANDARD), asked_for_nothing)
     [check] = quotas.vcpus(account)
     assert check.state == "failed"
-    assert "of 5 vCPUs are in use" in check.found
+    assert "of 5 vCPUs are in use" in check.finding
     assert f"--quota-code {STANDARD} --desired-value 8" in check.remedy
 
 
@@ -188,7 +188,7 @@ def test_a_placement_group_is_judged_by_its_state_and_the_room_in_it() -> None:
         (spread, "8", "failed"),
     ):
         assert quotas.group_check(described, {"NodeCount": nodes}).state == state
-    assert "at most 7" in quotas.group_check(spread, {"NodeCount": "8"}).found
+    assert "at most 7" in quotas.group_check(spread, {"NodeCount": "8"}).finding
 
 
 def test_the_placement_group_is_found_by_name_id_or_the_tag_of_the_stack(account: Stack) -> None:
@@ -201,7 +201,7 @@ def test_the_placement_group_is_found_by_name_id_or_the_tag_of_the_stack(account
         assert found.state == "ok", found
     for group in (theirs.name, "pg-0123456789abcdef0", ""):
         found = quotas.placement_group(changed(account, ExistingPlacementGroup=group))
-        assert (found.state, found.found) == (
+        assert (found.state, found.finding) == (
             "failed",
             f"EC2 does not know {group or 'one of this stack'}",
         )
@@ -209,7 +209,7 @@ def test_the_placement_group_is_found_by_name_id_or_the_tag_of_the_stack(account
     tags = [{"ResourceType": "placement-group", "Tags": [_tag("rackrate:stack", account.name)]}]
     ec2.create_placement_group(GroupName=name, Strategy="precision-time", TagSpecifications=tags)
     found = quotas.placement_group(account)
-    assert (found.state, found.found) == ("ok", f"{name}, precision-time, available")
+    assert (found.state, found.finding) == ("ok", f"{name}, precision-time, available")
 
 
 def _tag(key: str, value: str) -> dict[str, str]:
@@ -263,7 +263,7 @@ def test_an_alarm_that_sounds_is_named(account: Stack) -> None:
     client("cloudwatch").set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="test")
     found = parts.alarms(account)
     assert found.state == "warning"
-    assert "A run failed" in found.found
+    assert "A run failed" in found.finding
     assert parts.alarms(changed(account, Observability="false")).state == "ok"
 
 
@@ -283,8 +283,8 @@ def test_what_an_earlier_stack_kept_is_named_and_our_own_is_not(account: Stack) 
     )
     found = runs.leftovers(account)
     assert found.state == "warning"
-    assert earlier in found.found
-    assert own not in found.found
+    assert earlier in found.finding
+    assert own not in found.finding
 
 
 def test_an_instance_of_no_node_group_is_a_leftover(account: Stack) -> None:
@@ -308,8 +308,8 @@ def test_an_instance_of_no_node_group_is_a_leftover(account: Stack) -> None:
     found = runs.leftovers(account)
     client("ec2").terminate_instances(InstanceIds=[ours, stray])
     assert found.state == "warning"
-    assert stray in found.found
-    assert ours not in found.found
+    assert stray in found.finding
+    assert ours not in found.finding
 
 
 def test_a_run_of_the_image_check_may_have_no_plan(account: Stack, stack: DeployedStack) -> None:
@@ -336,7 +336,7 @@ def test_a_log_group_that_eks_made_anew_is_named_because_it_never_expires(accoun
     logs.put_retention_policy(logGroupName=kept, retentionInDays=30)
     found = runs.log_groups(account)
     assert found.state == "warning"
-    assert (anew in found.found, kept in found.found, "another" in found.found) == (
+    assert (anew in found.finding, kept in found.finding, "another" in found.finding) == (
         True,
         False,
         False,
