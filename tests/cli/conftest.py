@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -92,8 +94,8 @@ def endpoint() -> Iterator[str]:
     configuration = json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode()
     with urllib.request.urlopen(
         urllib.request.Request(f"{url}/moto-api/config", configuration, method="POST")
-    ) as answer:
-        assert answer.status == 201
+    ) as response:
+        assert response.status == 201
     yield url
     server.shutdown()
 
@@ -128,6 +130,20 @@ def aws(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def state(next_state: str | None, **fields: Any) -> dict[str, Any]:
     """A state that goes to `next_state`, or ends."""
     return {**fields, **({"Next": next_state} if next_state else {"End": True})}
+
+
+def failing(error: str, message: str) -> dict[str, object]:
+    """A state that ends with the error of a function."""
+    cause = json.dumps({"errorMessage": message, "errorType": error})
+    return {"Type": "Fail", "Error": error, "Cause": cause}
+
+
+def await_abort(executions: Callable[[], list[Any]]) -> None:
+    """Wait until the only execution of a machine is stopped."""
+    deadline = time.monotonic() + HUNG_SECONDS
+    while (status := executions()[0]["status"]) != "ABORTED":
+        assert time.monotonic() < deadline, status
+        time.sleep(0.05)
 
 
 def going_on() -> dict[str, object]:
@@ -171,6 +187,11 @@ class DeployedStack:
         }
         table(self.table).put_item(Item=item)
 
+    def measure(self, run_id: str, **fields: Any) -> None:
+        """Record a run that is over, with its results."""
+        self.record(run_id, **{"status": "succeeded", "trials_measured": 36, **fields})
+        self.put(run_id, "results.json", results(run_id))
+
     def lose(self, run_id: str, block: int, reason: str) -> None:
         """Write a failed trial of the run as the stack's functions do."""
         table(self.table).put_item(
@@ -202,13 +223,12 @@ class DeployedStack:
         return self._executions(self.comparison_machine)
 
     def _executions(self, machine_arn: str) -> list[Any]:
-        answer = client("stepfunctions").list_executions(stateMachineArn=machine_arn)
-        return answer["executions"]
+        return client("stepfunctions").list_executions(stateMachineArn=machine_arn)["executions"]
 
     def input_of(self, execution: Any) -> Any:
         """The input of an execution."""
-        answer = client("stepfunctions").describe_execution(executionArn=execution["executionArn"])
-        return json.loads(answer["input"])
+        arn = execution["executionArn"]
+        return json.loads(client("stepfunctions").describe_execution(executionArn=arn)["input"])
 
     def record_campaign(self, campaign_id: str, **fields: Any) -> None:
         """Write the campaign's item as the stack's functions do."""
@@ -294,6 +314,16 @@ class DeployedStack:
         """Replace the definition of the stack's state machine of runs."""
         self._define(self.state_machine, definition)
 
+    def define_endless(self, phase: str = "block 1 of 6", **numbers: int) -> None:
+        """Let runs stay in a phase until they are stopped."""
+        going = self.recording("running", phase, **numbers)
+        self.define(machine(("Measure", going), ("Wait", going_on())))
+
+    def define_failure(self, error: str, message: str) -> None:
+        """Let runs end with an error."""
+        recording = self.recording("failed", "torn down")
+        self.define(machine(("Record", recording), ("Fail", failing(error, message))))
+
     def define_campaign(self, definition: dict[str, Any]) -> None:
         """Replace the definition of the stack's state machine of campaigns."""
         self._define(self.campaign_machine, definition)
@@ -339,40 +369,115 @@ def stack(aws: str) -> DeployedStack:
     return DeployedStack(name, outputs["TableName"], outputs["BucketName"], *arns.values())
 
 
-type Rackrate = Callable[..., Result]
+class Rackrate:
+    """Runs the command in this process, on the test's stack unless `--stack` names another."""
+
+    def __init__(self, stack: Sequence[str]) -> None:
+        self._stack = stack
+
+    def __call__(self, *arguments: str | Path, code: int = 0) -> Result:
+        """Run it. It must end with this exit code."""
+        options = () if "--stack" in arguments else self._stack
+        result = CliRunner().invoke(app, [*map(str, arguments), *options])
+        assert result.exit_code == code, result.output
+        return result
+
+    def json(self, *arguments: str | Path, code: int = 0) -> Any:
+        """Run it with `--json`. Returns the document on standard output."""
+        return json.loads(self(*arguments, "--json", code=code).stdout)
+
+    def refused(self, *arguments: str | Path) -> str:
+        """Run it. It must refuse, with exit code 2 and one line, which is returned."""
+        result = self(*arguments, code=2)
+        assert result.stderr.startswith("rackrate: ") and result.stderr.count("\n") == 1
+        return result.stderr
 
 
 @pytest.fixture
-def rackrate() -> Rackrate:
-    """Run the command in this process."""
-
-    def invoke(*arguments: str | Path) -> Result:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-    return invoke
+def stack_options(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """`--stack` for the test's stack; empty if it has none."""
+    has_stack = "stack" in request.fixturenames
+    return ("--stack", request.getfixturevalue("stack").name) if has_stack else ()
 
 
 @pytest.fixture
-def start_rackrate() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Run the command in its own process, for signals and terminals."""
-    processes: list[subprocess.Popen[str]] = []
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty directory to run the command in, which writes to out/."""
+    monkeypatch.chdir(tmp_path)
 
-    def start(*arguments: str | Path, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
+
+@pytest.fixture
+def rackrate(stack_options: tuple[str, ...], here: None) -> Rackrate:
+    """The command in this process."""
+    return Rackrate(stack_options)
+
+
+class Started:
+    """The command in a process of its own, for signals and terminals."""
+
+    def __init__(self, arguments: Iterable[str | Path], stderr: int) -> None:
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "rackrate_cli", *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
         )
-        processes.append(process)
-        return process
 
-    yield start
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def lines(self) -> Iterator[str]:
+        """Its messages, as it writes them."""
+        assert self._process.stderr is not None
+        # `yield from` would close the stream with the generator.
+        yield from map(str, self._process.stderr)
+
+    def until(self, *texts: str) -> str:
+        """Wait for a message with one of the texts, and return its line."""
+        before = []
+        for line in self.lines():
+            if any(text in line for text in texts):
+                return line
+            before.append(line)
+        raise AssertionError(f"it ended without {texts}: {''.join(before)}")
+
+    def send(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
+    def end(self, code: int | None = 0) -> tuple[str, str]:
+        """Wait until it ends, with this exit code if it is not None.
+
+        Returns its output, and its last messages.
+        """
+        output, errors = self._process.communicate(timeout=HUNG_SECONDS)
+        assert code in (None, self._process.returncode), errors
+        return output, errors
+
+    def close(self) -> None:
+        """Leave no process."""
+        if self.is_running:
+            self._process.kill()
+        self._process.communicate()
+
+
+type Start = Callable[..., Started]
+
+
+@pytest.fixture
+def start(stack_options: tuple[str, ...], here: None) -> Iterator[Start]:
+    """Start the command in a process of its own."""
+    processes: list[Started] = []
+
+    def started(*arguments: str | Path, stderr: int = subprocess.PIPE) -> Started:
+        processes.append(Started([*arguments, *stack_options], stderr))
+        return processes[-1]
+
+    yield started
     for process in processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+        process.close()
 
 
 def verdict(**fields: Any) -> dict[str, Any]:

@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -26,30 +24,14 @@ from botocore.exceptions import (
 )
 from rackrate_cli.errors import explain
 from rackrate_cli.following.watch import Interruption
-from typer.testing import Result
 
-from tests.waiting import HUNG_SECONDS
-
-from .conftest import DeployedStack, Rackrate, client, machine, results
-
-
-def refused(rackrate: Rackrate, *arguments: str) -> str:
-    result = rackrate(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    return one_line(result)
-
-
-def one_line(result: Result) -> str:
-    assert result.stderr.startswith("rackrate: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+from .conftest import DeployedStack, Rackrate, Start, client, machine, results
 
 
 def test_a_missing_stack_is_named_with_its_region(aws: str, rackrate: Rackrate) -> None:
-    said = refused(rackrate, "list", "--stack", "elsewhere")
-    assert '"elsewhere" in us-east-1' in said
-    assert "--stack" in said
+    message = rackrate.refused("list", "--stack", "elsewhere")
+    assert '"elsewhere" in us-east-1' in message
+    assert "--stack" in message
 
 
 def test_another_kind_of_stack_is_not_taken_for_ours(aws: str, rackrate: Rackrate) -> None:
@@ -57,10 +39,10 @@ def test_another_kind_of_stack_is_not_taken_for_ours(aws: str, rackrate: Rackrat
         StackName="other",
         TemplateBody=json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}),
     )
-    assert "not a rackrate stack" in refused(rackrate, "list", "--stack", "other")
+    assert "not a rackrate stack" in rackrate.refused("list", "--stack", "other")
 
 
-def test_missing_credentials_are_told(
+def test_missing_credentials_are_reported(
     aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
@@ -68,30 +50,30 @@ def test_missing_credentials_are_told(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    assert "No AWS credentials" in refused(rackrate, "list")
+    assert "No AWS credentials" in rackrate.refused("list")
 
 
-def test_a_missing_region_is_told(
+def test_a_missing_region_is_reported(
     aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    assert "No AWS Region" in refused(rackrate, "list")
+    assert "No AWS Region" in rackrate.refused("list")
 
 
-def test_an_empty_region_is_told_by_the_variable_s_name(
+def test_an_empty_region_is_reported_by_the_variable_s_name(
     aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_REGION", "")
-    said = refused(rackrate, "list")
-    assert "AWS_REGION is set and empty" in said and "export AWS_REGION=" in said
-    assert "AWS_ENDPOINT_URL" not in said
+    message = rackrate.refused("list")
+    assert "AWS_REGION is set and empty" in message and "export AWS_REGION=" in message
+    assert "AWS_ENDPOINT_URL" not in message
     # The other variable names a Region, as other tools that take an empty one for none see it.
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    assert "in eu-west-1" in refused(rackrate, "list", "--stack", "elsewhere")
+    assert "in eu-west-1" in rackrate.refused("list", "--stack", "elsewhere")
 
 
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
@@ -101,14 +83,14 @@ def test_either_variable_names_the_region(
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv(variable, "eu-west-1")
-    assert "in eu-west-1" in refused(rackrate, "list", "--stack", "elsewhere")
+    assert "in eu-west-1" in rackrate.refused("list", "--stack", "elsewhere")
 
 
-def test_an_unknown_profile_is_told(
+def test_an_unknown_profile_is_reported(
     aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    assert "nobody" in refused(rackrate, "list")
+    assert "nobody" in rackrate.refused("list")
 
 
 def test_an_endpoint_that_does_not_answer_is_named(
@@ -117,23 +99,16 @@ def test_an_endpoint_that_does_not_answer_is_named(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
-    result = rackrate("list")
-    assert result.exit_code == 3
-    assert f"127.0.0.1:{port}" in one_line(result)
+    result = rackrate("list", code=3)
+    assert f"127.0.0.1:{port}" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("up",), ("down",), ("doctor",), ("run",)])
 def test_an_endpoint_that_is_no_address_is_named(
-    arguments: tuple[str, ...],
-    aws: str,
-    rackrate: Rackrate,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    arguments: tuple[str, ...], aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
-    result = rackrate(*arguments)
-    assert result.exit_code == 2
+    result = rackrate(*arguments, code=2)
     assert "AWS_ENDPOINT_URL" in result.output
     assert "Traceback" not in result.output
 
@@ -142,7 +117,7 @@ def test_the_endpoint_of_one_service_that_is_no_address_is_named(
     stack: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "nonsense")
-    assert "AWS_ENDPOINT_URL" in refused(rackrate, "list", "--stack", stack.name)
+    assert "AWS_ENDPOINT_URL" in rackrate.refused("list")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +135,7 @@ def test_the_endpoint_of_one_service_that_is_no_address_is_named(
     ],
 )
 @pytest.mark.parametrize("command", ["list", "down"])
-def test_a_program_that_prints_no_credentials_is_told(
+def test_a_program_that_prints_no_credentials_is_reported(
     command: str,
     program: str,
     aws: str,
@@ -175,7 +150,7 @@ def test_a_program_that_prints_no_credentials_is_told(
     monkeypatch.setenv("AWS_PROFILE", "mine")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    assert "credentials cannot be used" in refused(rackrate, command)
+    assert "credentials cannot be used" in rackrate.refused(command)
 
 
 @pytest.mark.parametrize(
@@ -226,15 +201,15 @@ def test_a_region_that_cannot_be_one_is_named(
     aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "eu central 1")
-    said = refused(rackrate, "list")
-    assert '"eu central 1"' in said and "did you mean eu-central-1?" in said
+    message = rackrate.refused("list")
+    assert '"eu central 1"' in message and "did you mean eu-central-1?" in message
 
 
 def test_an_upload_that_fails_is_explained_by_its_call() -> None:
-    answer = {"Error": {"Code": "AccessDenied", "Message": "no"}}
+    response = {"Error": {"Code": "AccessDenied", "Message": "no"}}
     try:
         try:
-            raise ClientError(answer, "PutObject")  # type: ignore[arg-type]
+            raise ClientError(response, "PutObject")  # type: ignore[arg-type]
         except ClientError as error:
             raise S3UploadFailedError("Failed to upload") from error
     except S3UploadFailedError as error:
@@ -245,16 +220,13 @@ def test_a_fault_of_the_command_itself_is_no_failed_requirement_and_hides_nothin
     stack: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rackrate_cli.reading.stack.Stack.records", lambda *_: 1 / 0)
-    result = rackrate("list", "--stack", stack.name)
-    assert result.exit_code == 3
+    result = rackrate("list", code=3)
     assert "Traceback" in result.stderr and "ZeroDivisionError" in result.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("started_at", ["yesterday", "2026-11-21T07:05:12"])
 def test_the_watching_goes_on_when_a_record_has_no_time_of_its_start(
-    started_at: str,
-    stack: DeployedStack,
-    start_rackrate: Callable[..., subprocess.Popen[str]],
+    started_at: str, stack: DeployedStack, start: Start
 ) -> None:
     stack.define(
         machine(("Wait", stack.until_let()), ("Done", stack.recording("succeeded", "done")))
@@ -264,12 +236,10 @@ def test_the_watching_goes_on_when_a_record_has_no_time_of_its_start(
         stateMachineArn=stack.state_machine, name="r1", input="{}"
     )
     stack.record("r1", status="running", phase="measuring", started_at=started_at)
-    process = start_rackrate("watch", "r1", "--stack", stack.name)
-    assert process.stderr is not None
-    assert any("measuring" in line for line in process.stderr)
+    process = start("watch", "r1")
+    process.until("measuring")
     stack.let()
-    process.communicate(timeout=HUNG_SECONDS)
-    assert process.returncode == 0
+    process.end()
 
 
 @pytest.mark.parametrize("figure", ["1e999", "-1e999", "NaN", "Infinity"])
@@ -280,16 +250,14 @@ def test_a_figure_that_json_lacks_is_null_for_programs(
     content = results("r1", more={"figure": "FIGURE"}).replace(b'"FIGURE"', figure.encode())
     stack.put("r1", "results.json", content)
     stack.put("r1", "plan.json", b'{"plan": {"figure": ' + figure.encode() + b"}}")
-    shown = rackrate("show", "r1", "--stack", stack.name, "--json")
-    assert shown.exit_code == 0, shown.output
+    shown = rackrate("show", "r1", "--json")
     assert json.loads(shown.stdout)["results"]["more"] == {"figure": None}
-    planned = rackrate("plan", "r1", "--stack", stack.name)
+    planned = rackrate("plan", "r1")
     assert json.loads(planned.stdout) == {"figure": None}
 
 
 def test_an_unknown_option_is_a_usage_error(rackrate: Rackrate) -> None:
-    result = rackrate("run", "--plam", "x")
-    assert result.exit_code == 2
+    result = rackrate("run", "--plam", "x", code=2)
     assert "--plam" in result.stderr
 
 
@@ -308,29 +276,29 @@ def test_the_environment_of_the_test_names_no_account_of_its_own(aws: str) -> No
     ],
 )
 @pytest.mark.parametrize(
-    ("hours", "said"),
+    ("hours", "direction"),
     [(-2, "ahead of AWS's"), (2, "behind AWS's")],
 )
-def test_a_wrong_clock_is_told_with_how_far_it_is_off(
-    code: str, message: str, hours: int, said: str
+def test_a_wrong_clock_is_reported_with_how_far_it_is_off(
+    code: str, message: str, hours: int, direction: str
 ) -> None:
     theirs = datetime.now(UTC) + timedelta(hours=hours, seconds=30 * hours)
-    answer = {
+    response = {
         "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {"HTTPHeaders": {"date": format_datetime(theirs, usegmt=True)}},
     }
-    refusal = explain(ClientError(answer, "ListExecutions"))  # type: ignore[arg-type]
-    assert re.search(rf"clock is 2 h 0[01] min {said}", str(refusal))
+    refusal = explain(ClientError(response, "ListExecutions"))  # type: ignore[arg-type]
+    assert re.search(rf"clock is 2 h 0[01] min {direction}", str(refusal))
     assert refusal.exit_code == 2
 
 
 @pytest.mark.parametrize("headers", [{}, {"date": "yesterday"}])
-def test_a_wrong_clock_is_told_where_the_service_tells_no_time(headers: dict[str, str]) -> None:
-    answer = {
+def test_a_wrong_clock_is_reported_where_the_service_sends_no_time(headers: dict[str, str]) -> None:
+    response = {
         "Error": {"Code": "RequestTimeTooSkewed", "Message": "too large"},
         "ResponseMetadata": {"HTTPHeaders": headers},
     }
-    refusal = explain(ClientError(answer, "GetObject"))  # type: ignore[arg-type]
+    refusal = explain(ClientError(response, "GetObject"))  # type: ignore[arg-type]
     assert "This machine's clock is wrong" in str(refusal)
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.waiting import HUNG_SECONDS
-
-from .conftest import DeployedStack, Rackrate, arm, going_on, machine, results, verdict
+from .conftest import (
+    DeployedStack,
+    Rackrate,
+    Start,
+    arm,
+    await_abort,
+    failing,
+    going_on,
+    machine,
+    results,
+    verdict,
+)
 
 #: Runs that make a gate of four together with `r0`.
 MORE = ("m1", "m2", "m3")
@@ -66,8 +71,7 @@ def comparing(stack: DeployedStack) -> DeployedStack:
     """A stack with runs, `r1` the newest, that writes a comparison of `r1` and `r0`."""
     starts = {run_id: f"2026-11-20T0{n}:00:00Z" for n, run_id in enumerate(["r0", *MORE])}
     for run_id, started_at in {**starts, "r1": "2026-11-21T07:00:00Z"}.items():
-        stack.record(run_id, status="succeeded", trials_measured=36, started_at=started_at)
-        stack.put(run_id, "results.json", results(run_id))
+        stack.measure(run_id, started_at=started_at)
     write(stack, document())
     return stack
 
@@ -82,143 +86,119 @@ def write(stack: DeployedStack, content: Any) -> None:
     )
 
 
-def test_what_differed_is_said_before_what_it_did_within_80_columns(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+def test_what_differed_is_printed_before_what_it_did_within_80_columns(
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
-    done = rackrate("compare", "latest", "r0", "--out", tmp_path, "--stack", comparing.name)
-    assert done.exit_code == 0, done.output
+    done = rackrate("compare", "latest", "r0")
     [execution] = comparing.comparisons()
     assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "r0"}}
-    said = done.stdout
-    assert "c5n.9xlarge" in said
-    assert said.index("c5n.9xlarge") < said.index("987 Mbit/s")
-    assert "1 min 24 s" not in said, "the time of one run is not that of both"
-    assert "treatment (r0)" in said
-    kept = tmp_path / execution["name"]
-    assert f"Results: {kept / 'report.html'}" in " ".join(said.split("\n"))
-    lines = [line for line in said.splitlines() if not line.startswith("Results: ")]
+    shown = done.stdout
+    assert "c5n.9xlarge" in shown
+    assert shown.index("c5n.9xlarge") < shown.index("987 Mbit/s")
+    assert "1 min 24 s" not in shown, "the time of one run is not that of both"
+    assert "treatment (r0)" in shown
+    page = Path("out", execution["name"], "report.html")
+    assert f"Results: {page}" in " ".join(shown.split("\n"))
+    lines = [line for line in shown.splitlines() if not line.startswith("Results: ")]
     assert max(map(len, lines)) <= 80
     assert "comparing" in done.stderr
 
 
 def test_the_copy_of_the_page_links_to_the_copies_of_raw_outputs(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
-    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name, "--json")
-    assert done.exit_code == 0, done.output
-    answer = json.loads(done.stdout)
-    directory = Path(answer["directory"])
-    assert directory.parent == tmp_path
+    document = rackrate.json("compare", "r1", "r0")
+    directory = Path(document["directory"])
+    assert directory.parent == Path("out")
     assert b'href="../r1/raw/1.txt"' in (directory / "report.html").read_bytes()
-    assert json.loads((directory / "comparison.json").read_bytes()) == answer["comparison"]
-    assert answer["comparison"]["comparison"]["differences"] == DIFFERENCES
+    assert json.loads((directory / "comparison.json").read_bytes()) == document["comparison"]
+    assert document["comparison"]["comparison"]["differences"] == DIFFERENCES
 
 
-def test_a_baseline_is_asked_for_by_its_name(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
-) -> None:
+def test_a_baseline_is_asked_for_by_its_name(comparing: DeployedStack, rackrate: Rackrate) -> None:
     write(comparing, document(baseline="golden"))
-    assert rackrate("baseline", "set", "golden", "r0", "--stack", comparing.name).exit_code == 0
-    done = rackrate("compare", "r1", "golden", "--out", tmp_path, "--stack", comparing.name)
-    assert done.exit_code == 0, done.output
+    rackrate("baseline", "set", "golden", "r0")
+    done = rackrate("compare", "r1", "golden")
     [execution] = comparing.comparisons()
     assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "golden"}}
     assert "Run r1 against golden (r0)" in done.stdout
 
 
-def test_runs_that_differ_in_nothing_are_said_to(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+def test_runs_that_differ_in_nothing_are_named_so(
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
     write(comparing, document(differences=[]))
-    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
+    done = rackrate("compare", "r1", "r0")
     assert "Nothing that rackrate knows of differed" in done.stdout
 
 
 def test_a_baseline_of_several_runs_is_compared_with_as_one(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
-    told = {"with": "main", "with_runs": ["r0", *MORE], "baseline": "main"}
-    write(comparing, document(**told))
-    rackrate("baseline", "set", "main", "r0", *MORE, "--stack", comparing.name)
-    done = rackrate(
-        "compare", "r1", "main", "--out", tmp_path, "--stack", comparing.name,
-        "--require", "tcp-1 worse",
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
+    write(comparing, document(**{"with": "main", "with_runs": ["r0", *MORE], "baseline": "main"}))
+    rackrate("baseline", "set", "main", "r0", *MORE)
+    done = rackrate("compare", "r1", "main", "--require", "tcp-1 worse")
     [execution] = comparing.comparisons()
     assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": "main"}}
     assert "Run r1 against the 4 runs of main" in done.stdout
     assert "The others" in done.stdout
 
 
-def test_runs_are_listed_for_the_stack(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
-) -> None:
+def test_runs_are_listed_for_the_stack(comparing: DeployedStack, rackrate: Rackrate) -> None:
     write(comparing, document(**{"with": "2 runs", "with_runs": ["r0", "m1"]}))
-    done = rackrate("compare", "r1", "r0", "m1", "--out", tmp_path, "--stack", comparing.name)
+    done = rackrate("compare", "r1", "r0", "m1")
     [execution] = comparing.comparisons()
     assert comparing.input_of(execution) == {"compare": {"run": "r1", "with": ["r0", "m1"]}}
     assert "Run r1 against the 2 runs" in done.stdout
 
 
 def test_a_gate_with_fewer_than_four_runs_is_refused_before_anything_starts(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
-    rackrate("baseline", "set", "golden", "r0", "--stack", comparing.name)
-    for others, said in (
+    rackrate("baseline", "set", "golden", "r0")
+    for others, message in (
         (["golden"], "the baseline golden has 1; add more with `rackrate baseline add golden RUN"),
         (["r0", "m1", "m2"], "a gate needs 4 baseline runs and this baseline has 3; add more"),
     ):
-        done = rackrate(
-            "compare", "r1", *others, "--out", tmp_path, "--stack", comparing.name,
-            "--require", "tcp-1 not worse",
-        )  # fmt: skip
-        assert done.exit_code == 2, done.output
-        assert said in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert message in rackrate.refused("compare", "r1", *others, "--require", "tcp-1 not worse")
     assert comparing.comparisons() == []
 
 
 def test_a_requirement_that_is_not_met_is_exit_code_1(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
-    base = ("compare", "r1", "r0", *MORE, "--out", tmp_path, "--stack", comparing.name)
-    unmet = rackrate(*base, "--require", "tcp-1 not worse")
-    assert unmet.exit_code == 1
+    base = ("compare", "r1", "r0", *MORE)
+    unmet = rackrate(*base, "--require", "tcp-1 not worse", code=1)
     assert '"tcp-1 not worse" is not met' in unmet.stderr
-    assert rackrate(*base, "--require", "tcp-1 worse").exit_code == 0
+    rackrate(*base, "--require", "tcp-1 worse")
 
 
 def test_what_the_stack_refuses_is_its_own_sentence_and_exit_code_2(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
     cause = "compare: the runs 'r1' and 'r0' have nothing in common; compare runs of the same plan"
-    wrapped = json.dumps({"errorMessage": cause, "errorType": "InvalidComparison"})
-    refuse = {"Type": "Fail", "Error": "InvalidComparison", "Cause": wrapped}
-    comparing.define_comparison(machine(("Refuse", refuse)))
-    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
-    assert done.exit_code == 2
+    comparing.define_comparison(machine(("Refuse", failing("InvalidComparison", cause))))
+    done = rackrate("compare", "r1", "r0", code=2)
     assert f"cannot be compared: {cause}." in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(Path("out").iterdir()) == []
 
 
 def test_a_comparison_that_breaks_is_exit_code_1(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
     broken = {"Type": "Fail", "Error": "Sandbox.Timedout", "Cause": "out of time"}
     comparing.define_comparison(machine(("Break", broken)))
-    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
-    assert done.exit_code == 1
+    done = rackrate("compare", "r1", "r0", code=1)
     assert "Sandbox.Timedout: out of time" in done.stderr
 
 
 def test_what_cannot_be_compared_starts_nothing(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
     earlier = "2026-11-19T07:00:00Z"
     comparing.record("going", status="running", trials_measured=3, started_at=earlier)
     comparing.record("empty", status="failed", trials_measured=0, started_at=earlier)
-    for arguments, said in (
+    for arguments, message in (
         (("r1", "nope"), 'no run and no baseline "nope"'),
         (("nope", "r0"), 'no run and no baseline "nope"'),
         (("r1", "going"), "still going"),
@@ -230,36 +210,25 @@ def test_what_cannot_be_compared_starts_nothing(
         (("r1", "r0", "--require", "tcp-1"), "has no verdict"),
         (("r1", "r0", "--require", "tcp-1 better than before"), "leave"),
     ):
-        done = rackrate("compare", *arguments, "--out", tmp_path, "--stack", comparing.name)
-        assert done.exit_code == 2, done.output
-        assert said in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert message in rackrate.refused("compare", *arguments)
     assert comparing.comparisons() == []
 
 
 def test_a_comparison_of_another_schema_version_is_refused(
-    comparing: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    comparing: DeployedStack, rackrate: Rackrate
 ) -> None:
     write(comparing, {**document(), "schema": "rackrate.results.comparison.v9"})
-    done = rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
-    assert done.exit_code == 2
+    done = rackrate("compare", "r1", "r0", code=2)
     assert '"rackrate.results.comparison.v9"' in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(Path("out").iterdir()) == []
 
 
 def test_ctrl_c_stops_the_comparison(
-    comparing: DeployedStack,
-    start_rackrate: Callable[..., subprocess.Popen[str]],
-    tmp_path: Path,
+    comparing: DeployedStack, start: Start, tmp_path: Path
 ) -> None:
     comparing.define_comparison(machine(("Wait", going_on())))
-    process = start_rackrate("compare", "r1", "r0", "--out", tmp_path, "--stack", comparing.name)
-    assert process.stderr is not None
-    assert any("comparing" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=HUNG_SECONDS)
-    assert process.returncode == 130
-    deadline = time.monotonic() + HUNG_SECONDS
-    while comparing.comparisons()[0]["status"] != "ABORTED" and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert comparing.comparisons()[0]["status"] == "ABORTED"
+    process = start("compare", "r1", "r0", "--out", tmp_path)
+    process.until("comparing")
+    process.send()
+    process.end(130)
+    await_abort(comparing.comparisons)

@@ -17,7 +17,7 @@ SETTINGS = json.dumps({"podDisruptionBudget": {"enabled": False}})
 
 
 def addon(**fields: Any) -> dict[str, Any]:
-    """CoreDNS as DescribeAddon tells of it."""
+    """CoreDNS as DescribeAddon returns it."""
     return {
         "addonName": "coredns",
         "addonVersion": "v1.12.1-eksbuild.2",
@@ -28,33 +28,33 @@ def addon(**fields: Any) -> dict[str, Any]:
 
 
 def test_settings_that_the_newest_version_takes_are_ok() -> None:
-    found = addon_check(addon(), "v1.13.1-eksbuild.1", json.dumps(addon_schema("coredns")))
-    assert found.state == "ok"
-    assert "v1.13.1-eksbuild.1" in found.finding
+    finding = addon_check(addon(), "v1.13.1-eksbuild.1", json.dumps(addon_schema("coredns")))
+    assert finding.state == "ok"
+    assert "v1.13.1-eksbuild.1" in finding.finding
 
 
 def test_settings_that_the_newest_version_refuses_are_a_warning_that_names_the_setting() -> None:
     settings = json.dumps({"podDisruptionBudgets": {"enabled": False}})
     schema = json.dumps(addon_schema("coredns"))
-    found = addon_check(addon(configurationValues=settings), "v1.13.1-eksbuild.1", schema)
-    assert found.state == "warning"
-    assert "podDisruptionBudgets" in found.finding
-    assert "v1.12.1-eksbuild.2" in found.remedy
+    finding = addon_check(addon(configurationValues=settings), "v1.13.1-eksbuild.1", schema)
+    assert finding.state == "warning"
+    assert "podDisruptionBudgets" in finding.finding
+    assert "v1.12.1-eksbuild.2" in finding.remedy
 
 
 @pytest.mark.parametrize("schema", ["no JSON", '{"type": 7}'])
 def test_a_schema_that_cannot_be_read_proves_nothing(schema: str) -> None:
-    found = addon_check(addon(), "v1.13.1-eksbuild.1", schema)
-    assert found.state == "unknown"
+    finding = addon_check(addon(), "v1.13.1-eksbuild.1", schema)
+    assert finding.state == "unknown"
 
 
 def test_settings_are_unknown_with_a_remedy_where_jsonschema_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
-    found = addon_check(addon(), "v1.13.1-eksbuild.1", json.dumps(addon_schema("coredns")))
-    assert found.state == "unknown"
-    assert "rackrate[doctor]" in found.remedy
+    finding = addon_check(addon(), "v1.13.1-eksbuild.1", json.dumps(addon_schema("coredns")))
+    assert finding.state == "unknown"
+    assert "rackrate[doctor]" in finding.remedy
 
 
 def test_an_addon_without_a_schema_is_unknown_only_if_it_has_settings() -> None:
@@ -64,9 +64,9 @@ def test_an_addon_without_a_schema_is_unknown_only_if_it_has_settings() -> None:
 
 def test_an_addons_issues_are_quoted() -> None:
     issue = {"code": "InsufficientNumberOfReplicas", "message": "no node", "resourceIds": []}
-    found = addon_check(addon(status="DEGRADED", health={"issues": [issue]}), "v2", None)
-    assert found.state == "failed"
-    assert "InsufficientNumberOfReplicas: no node" in found.finding
+    finding = addon_check(addon(status="DEGRADED", health={"issues": [issue]}), "v2", None)
+    assert finding.state == "failed"
+    assert "InsufficientNumberOfReplicas: no node" in finding.finding
     assert addon_check(addon(status="UPDATING"), "v2", None).state == "warning"
 
 
@@ -80,8 +80,8 @@ def test_an_instance_type_without_bandwidth_is_unknown_and_one_that_bursts_has_a
     steady = instance_check(described(BaselineBandwidthInGbps=50, PeakBandwidthInGbps=50))
     assert (steady.state, steady.remedy) == ("ok", "")
     two = {"NetworkCards": [{"BaselineBandwidthInGbps": 9, "PeakBandwidthInGbps": 9}, {}]}
-    found = instance_check({"InstanceType": "c6in.32xlarge", "NetworkInfo": two}).finding
-    assert found.endswith("9 Gbit/s peak, of the first of its 2 network cards")
+    finding = instance_check({"InstanceType": "c6in.32xlarge", "NetworkInfo": two}).finding
+    assert finding.endswith("9 Gbit/s peak, of the first of its 2 network cards")
     assert instance_check(described()).state == "unknown"
     assert instance_check({"InstanceType": "x9.new"}).state == "unknown"
 

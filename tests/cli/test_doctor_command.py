@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,56 +20,53 @@ from rackrate_cli.reading.runs import Run
 from rackrate_cli.reading.stack import Execution, Outcome
 
 from rackrate_text.quotas import STANDARD, quota_code
-from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, client, going_on, machine
+from .conftest import DeployedStack, Rackrate, Start, client, going_on, machine
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
-def checks(stdout: str) -> dict[str, dict[str, Any]]:
-    return {check["check"]: check for check in json.loads(stdout)["checks"]}
+def checks(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {check["check"]: check for check in document["checks"]}
 
 
-def test_what_is_there_is_ok_and_what_cannot_be_told_is_unknown_not_a_crash(
+def test_what_is_there_is_ok_and_what_is_not_known_is_unknown_not_a_crash(
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:
-    done = rackrate("doctor", "--quick", "--stack", stack.name, "--json")
-    found = checks(done.stdout)
+    document = rackrate.json("doctor", "--quick")
+    findings = checks(document)
     for name in ("Region", "credentials", "stack", "state machine", "table", "bucket"):
-        assert found[name]["state"] == "ok", found[name]
-    assert found["image"]["state"] == "unknown", "this stack does not tell its image"
+        assert findings[name]["state"] == "ok", findings[name]
+    assert findings["image"]["state"] == "unknown", "this stack has no output of its image"
     assert stack.executions() == []
-    assert json.loads(done.stdout)["healthy"] == (done.exit_code == 0)
+    assert document["healthy"] is True
 
 
-def test_parts_that_are_gone_fail_with_a_remedy_and_exit_code_1(
+def test_parts_that_are_missing_fail_with_a_remedy_and_exit_code_1(
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     client("stepfunctions").delete_state_machine(stateMachineArn=stack.state_machine)
     client("dynamodb").delete_table(TableName=stack.table)
     client("s3").delete_bucket(Bucket=stack.bucket)
-    done = rackrate("doctor", "--quick", "--stack", stack.name, "--json")
-    assert done.exit_code == 1
-    found = checks(done.stdout)
+    document = rackrate.json("doctor", "--quick", code=1)
+    assert document["healthy"] is False
+    findings = checks(document)
     for name in ("state machine", "table", "bucket"):
-        assert found[name]["state"] == "failed"
-        assert "deploy" in found[name]["remedy"]
+        assert findings[name]["state"] == "failed"
+        assert "deploy" in findings[name]["remedy"]
 
 
 def test_the_table_of_findings_fits_80_columns(stack: DeployedStack, rackrate: Rackrate) -> None:
-    done = rackrate("doctor", "--quick", "--stack", stack.name)
-    assert "To do: " in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    shown = rackrate("doctor", "--quick").stdout
+    assert "To do: " in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_without_a_stack_the_rest_is_not_looked_at(aws: str, rackrate: Rackrate) -> None:
-    done = rackrate("doctor", "--stack", "elsewhere", "--json")
-    assert done.exit_code == 2
-    found = checks(done.stdout)
-    assert set(found) == {"Region", "credentials", "stack"}
-    assert found["stack"]["state"] == "failed"
-    assert "sam deploy" in found["stack"]["remedy"]
+    findings = checks(rackrate.json("doctor", "--stack", "elsewhere", code=2))
+    assert set(findings) == {"Region", "credentials", "stack"}
+    assert findings["stack"]["state"] == "failed"
+    assert "sam deploy" in findings["stack"]["remedy"]
 
 
 def test_without_credentials_the_stack_is_not_looked_for(
@@ -83,10 +77,9 @@ def test_without_credentials_the_stack_is_not_looked_for(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    done = rackrate("doctor", "--json")
-    assert done.exit_code == 2
-    assert checks(done.stdout)["credentials"]["state"] == "failed"
-    assert "aws configure" in checks(done.stdout)["credentials"]["remedy"]
+    finding = checks(rackrate.json("doctor", code=2))["credentials"]
+    assert finding["state"] == "failed"
+    assert "aws configure" in finding["remedy"]
 
 
 def test_without_a_region_nothing_else_is_looked_at(
@@ -95,9 +88,7 @@ def test_without_a_region_nothing_else_is_looked_at(
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    done = rackrate("doctor", "--json")
-    assert done.exit_code == 2
-    assert set(checks(done.stdout)) == {"Region"}
+    assert set(checks(rackrate.json("doctor", code=2))) == {"Region"}
 
 
 def test_the_dry_run_shows_which_nodes_the_functions_see(
@@ -117,38 +108,35 @@ def test_the_dry_run_shows_which_nodes_the_functions_see(
         "ResultPath": None,
     }
     stack.define(machine(("Plan", plan), ("Done", stack.recording("dry_run", "planned"))))
-    done = rackrate("doctor", "--stack", stack.name, "--json")
-    found = checks(done.stdout)["cluster access"]
-    assert found["state"] == "ok", found
-    assert "2 Ready nodes of the treatment and 2 Ready nodes of the baseline" in found["found"]
+    finding = checks(rackrate.json("doctor"))["cluster access"]
+    assert finding["state"] == "ok", finding
+    assert "2 Ready nodes of the treatment and 2 Ready nodes of the baseline" in finding["found"]
     [execution] = stack.executions()
     assert execution["name"].startswith("doctor-")
     assert stack.input_of(execution) == {"dry_run": True}
 
 
-def test_ctrl_c_stops_the_dry_run_and_what_was_found_is_told(
-    stack: DeployedStack, start_rackrate: Callable[..., subprocess.Popen[str]]
+def test_ctrl_c_stops_the_dry_run_and_the_findings_are_printed(
+    stack: DeployedStack, start: Start
 ) -> None:
     planned = stack.recording("dry_run", "planned", blocks=6, expected_seconds=200)
     stack.define(machine(("Plan", planned), ("Wait", going_on())))
-    process = start_rackrate("doctor", "--stack", stack.name)
-    assert process.stderr is not None
-    asking = next(line for line in process.stderr if "asking the functions" in line)
+    process = start("doctor")
+    asking = process.until("asking the functions")
     assert "left" not in asking, "nothing will be measured"
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=HUNG_SECONDS)
-    assert process.returncode == 130
-    assert "state machine" in said
+    process.send()
+    output, _ = process.end(130)
+    assert "state machine" in output
     assert stack.executions()[0]["status"] == "ABORTED"
 
 
 def test_a_dry_run_that_ends_badly_says_why() -> None:
     cause = json.dumps({"errorMessage": "no route to the API server", "errorType": "X"})
     ended = Outcome("doctor-1", Execution("FAILED", "ClusterUnreachable", cause), None, RUN)
-    found = access_check("doctor-1", ended, None, expected="2")
-    assert found.state == "failed"
-    assert "ClusterUnreachable: no route to the API server" in found.finding
-    assert "access entries" in found.remedy
+    finding = access_check("doctor-1", ended, None, expected="2")
+    assert finding.state == "failed"
+    assert "ClusterUnreachable: no route to the API server" in finding.finding
+    assert "access entries" in finding.remedy
 
 
 def test_fewer_ready_nodes_than_deployed_are_a_warning() -> None:
@@ -175,10 +163,10 @@ def test_a_call_that_is_not_allowed_is_unknown_with_the_actions_name() -> None:
         def refused(error: ClientError = error) -> Check:
             raise error
 
-        [found] = look("cluster", refused)
-        assert found.state == "unknown"
-        assert f"may not call {action}" in found.finding
-        assert found.remedy == "allow it, or use a role that may"
+        [finding] = look("cluster", refused)
+        assert finding.state == "unknown"
+        assert f"may not call {action}" in finding.finding
+        assert finding.remedy == "allow it, or use a role that may"
 
 
 def test_what_only_aws_can_explain_is_unknown_and_short() -> None:
@@ -187,10 +175,10 @@ def test_what_only_aws_can_explain_is_unknown_and_short() -> None:
     def broken() -> Check:
         raise error
 
-    [found] = look("table", broken)
-    assert found.state == "unknown"
-    assert len(found.finding) <= 160
-    assert "DescribeTable" in found.finding
+    [finding] = look("table", broken)
+    assert finding.state == "unknown"
+    assert len(finding.finding) <= 160
+    assert "DescribeTable" in finding.finding
 
 
 def test_a_refusal_is_split_into_what_and_what_to_do() -> None:
@@ -231,9 +219,9 @@ def test_nodes_that_run_already_are_not_counted_twice() -> None:
     crowded = Vcpus(quota=8, in_use=4, of_nodes=0, needed=8)
     assert vcpu_check(up).state == "ok"
     assert vcpu_check(asleep).state == "ok"
-    found = vcpu_check(crowded)
-    assert found.state == "failed"
-    assert STANDARD in found.remedy
+    finding = vcpu_check(crowded)
+    assert finding.state == "failed"
+    assert STANDARD in finding.remedy
 
 
 def node_group(**fields: Any) -> dict[str, Any]:
@@ -260,11 +248,11 @@ def node_group(**fields: Any) -> dict[str, Any]:
 def test_a_node_group_is_judged_by_status_issues_and_size(
     fields: dict[str, Any], rests: bool, state: str
 ) -> None:
-    found = node_group_check("treatment nodes", node_group(**fields), size=2, rests=rests)
-    assert found.state == state
-    assert (found.remedy == "") == (state == "ok")
+    finding = node_group_check("treatment nodes", node_group(**fields), size=2, rests=rests)
+    assert finding.state == state
+    assert (finding.remedy == "") == (state == "ok")
     if "health" in fields:
-        assert "AsgLaunch: none left" in found.finding
+        assert "AsgLaunch: none left" in finding.finding
 
 
 def run(run_id: str, status: str, ago_seconds: float = 100, **fields: Any) -> Run:
@@ -276,24 +264,24 @@ def test_the_last_run_decides_and_dry_runs_are_passed_over() -> None:
     failed = run("bad", "failed", error="TrialsLost")
     assert runs_check([], NOW).state == "ok"
     assert runs_check([run("d", "dry_run"), run("r", "succeeded"), failed], NOW).state == "ok"
-    found = runs_check([run("d", "dry_run"), failed, run("r", "succeeded")], NOW)
-    assert found.state == "warning"
-    assert "bad, failed (TrialsLost)" in found.finding
-    assert "`rackrate show bad`" in found.remedy
+    finding = runs_check([run("d", "dry_run"), failed, run("r", "succeeded")], NOW)
+    assert finding.state == "warning"
+    assert "bad, failed (TrialsLost)" in finding.finding
+    assert "`rackrate show bad`" in finding.remedy
 
 
 def test_a_run_that_should_have_ended_is_named() -> None:
     late = run("late", "running", ago_seconds=2 * 600 + 1800 + 1, expected_seconds=600)
     busy = run("busy", "running", ago_seconds=2 * 600 + 1800 - 1, expected_seconds=600)
     assert "1 going on" in runs_check([busy], NOW).finding
-    found = runs_check([busy, late], NOW)
-    assert found.state == "warning"
-    assert found.finding.endswith(": late")
+    finding = runs_check([busy, late], NOW)
+    assert finding.state == "warning"
+    assert finding.finding.endswith(": late")
 
 
 def test_leftovers_are_named_with_what_to_do() -> None:
     assert leftovers_check([], []).state == "ok"
-    found = leftovers_check(["old-table"], ["i-1"])
-    assert found.state == "warning"
-    assert "old-table" in found.finding
-    assert "i-1" in found.finding
+    finding = leftovers_check(["old-table"], ["i-1"])
+    assert finding.state == "warning"
+    assert "old-table" in finding.finding
+    assert "i-1" in finding.finding

@@ -69,13 +69,12 @@ def changed(stack: Stack, *, outputs: dict[str, str] | None = None, **parameters
     )
 
 
-def test_a_cluster_and_its_node_groups_are_found_and_missed(account: Stack) -> None:
+def test_a_cluster_and_its_node_groups_are_checked_and_missed(account: Stack) -> None:
     assert cluster.cluster(account).state == "ok"
     assert [check.state for check in cluster.node_groups(account)] == ["ok", "ok"]
-    gone = changed(account, outputs={"TreatmentNodeGroups": "gone", "ClusterName": "elsewhere"})
-    assert cluster.cluster(gone).state == "failed"
-    gone = changed(account, outputs={"TreatmentNodeGroups": "gone"})
-    states = {check.name: check.state for check in cluster.node_groups(gone)}
+    assert cluster.cluster(changed(account, outputs={"ClusterName": "elsewhere"})).state == "failed"
+    missing = changed(account, outputs={"TreatmentNodeGroups": "missing"})
+    states = {check.name: check.state for check in cluster.node_groups(missing)}
     assert states == {"treatment nodes": "failed", "baseline nodes": "ok"}
     grown = changed(account, NodeCount="3")
     assert {check.state for check in cluster.node_groups(grown)} == {"failed"}
@@ -91,8 +90,8 @@ def test_a_failed_launch_is_named_before_eks_reports_it(
     of_treatment = group["resources"]["autoScalingGroups"][0]["name"]
 
     def describe(self: AutoScalingResponse) -> ActionResult:
-        asked = self._get_param("AutoScalingGroupName")
-        return ActionResult({"Activities": [failed] if asked == of_treatment else []})
+        name = self._get_param("AutoScalingGroupName")
+        return ActionResult({"Activities": [failed] if name == of_treatment else []})
 
     monkeypatch.setattr(AutoScalingResponse, "describe_scaling_activities", describe)
     lacking, healthy = cluster.node_groups(account)
@@ -101,7 +100,7 @@ def test_a_failed_launch_is_named_before_eks_reports_it(
     assert "Auto Scaling tries again" in lacking.remedy
 
 
-def test_without_permission_for_auto_scaling_the_rest_of_a_node_group_is_told(
+def test_without_permission_for_auto_scaling_the_rest_of_a_node_group_is_checked(
     account: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: AutoScalingResponse) -> ActionResult:
@@ -156,9 +155,9 @@ def test_a_cluster_that_exists_has_no_node_groups_of_ours(account: Stack) -> Non
         TreatmentSelector="pool=fast",
         BaselineSelector="pool=plain",
     )
-    [found] = cluster.node_groups(existing)
-    assert found.state == "ok"
-    assert "pool=fast and pool=plain" in found.finding
+    [finding] = cluster.node_groups(existing)
+    assert finding.state == "ok"
+    assert "pool=fast and pool=plain" in finding.finding
     assert quotas.placement_group(existing).state == "ok"
     assert [check.state for check in quotas.vcpus(existing)] == ["ok"]
 
@@ -170,8 +169,8 @@ def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
     [check] = quotas.vcpus(account)
     assert check.state == "ok", check.finding
     assert "of 4096 vCPUs are in use; the stack has 4 nodes in both arms x 2 vCPUs" in check.finding
-    asked_for_nothing = replace(lab_quotas.QUOTAS["ec2", STANDARD], applied=None)
-    monkeypatch.setitem(lab_quotas.QUOTAS, ("ec2", STANDARD), asked_for_nothing)
+    never_raised = replace(lab_quotas.QUOTAS["ec2", STANDARD], applied=None)
+    monkeypatch.setitem(lab_quotas.QUOTAS, ("ec2", STANDARD), never_raised)
     [check] = quotas.vcpus(account)
     assert check.state == "failed"
     assert "of 5 vCPUs are in use" in check.finding
@@ -191,25 +190,27 @@ def test_a_placement_group_is_judged_by_its_state_and_the_room_in_it() -> None:
     assert "at most 7" in quotas.group_check(spread, {"NodeCount": "8"}).finding
 
 
-def test_the_placement_group_is_found_by_name_id_or_the_tag_of_the_stack(account: Stack) -> None:
+def test_the_placement_group_is_looked_up_by_name_id_or_the_tag_of_the_stack(
+    account: Stack,
+) -> None:
     apply(PLACEMENT_GROUPS)
     ec2, theirs = client("ec2"), group_of_another_account()
     name = f"ours-{uuid4().hex}"
     ours = ec2.create_placement_group(GroupName=name, Strategy="cluster")["PlacementGroup"]
     for group in (name, ours["GroupId"], theirs.id):
-        found = quotas.placement_group(changed(account, ExistingPlacementGroup=group))
-        assert found.state == "ok", found
+        finding = quotas.placement_group(changed(account, ExistingPlacementGroup=group))
+        assert finding.state == "ok", finding
     for group in (theirs.name, "pg-0123456789abcdef0", ""):
-        found = quotas.placement_group(changed(account, ExistingPlacementGroup=group))
-        assert (found.state, found.finding) == (
+        finding = quotas.placement_group(changed(account, ExistingPlacementGroup=group))
+        assert (finding.state, finding.finding) == (
             "failed",
             f"EC2 does not know {group or 'one of this stack'}",
         )
     ec2.delete_placement_group(GroupName=name)
     tags = [{"ResourceType": "placement-group", "Tags": [_tag("rackrate:stack", account.name)]}]
     ec2.create_placement_group(GroupName=name, Strategy="precision-time", TagSpecifications=tags)
-    found = quotas.placement_group(account)
-    assert (found.state, found.finding) == ("ok", f"{name}, precision-time, available")
+    finding = quotas.placement_group(account)
+    assert (finding.state, finding.finding) == ("ok", f"{name}, precision-time, available")
 
 
 def _tag(key: str, value: str) -> dict[str, str]:
@@ -261,13 +262,13 @@ def test_an_alarm_that_sounds_is_named(account: Stack) -> None:
         ComparisonOperator="GreaterThanThreshold",
     )
     client("cloudwatch").set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="test")
-    found = parts.alarms(account)
-    assert found.state == "warning"
-    assert "A run failed" in found.finding
+    finding = parts.alarms(account)
+    assert finding.state == "warning"
+    assert "A run failed" in finding.finding
     assert parts.alarms(changed(account, Observability="false")).state == "ok"
 
 
-def test_what_an_earlier_stack_kept_is_named_and_our_own_is_not(account: Stack) -> None:
+def test_what_an_earlier_stack_left_is_named_and_our_own_is_not(account: Stack) -> None:
     tags: list[Any] = [{"Key": "rackrate:stack", "Value": account.name}]
     dynamodb, own = client("dynamodb"), account.outputs["TableName"]
     arn = dynamodb.describe_table(TableName=own)["Table"]["TableArn"]
@@ -281,10 +282,10 @@ def test_what_an_earlier_stack_kept_is_named_and_our_own_is_not(account: Stack) 
         BillingMode="PAY_PER_REQUEST",
         Tags=tags,
     )
-    found = runs.leftovers(account)
-    assert found.state == "warning"
-    assert earlier in found.finding
-    assert own not in found.finding
+    finding = runs.leftovers(account)
+    assert finding.state == "warning"
+    assert earlier in finding.finding
+    assert own not in finding.finding
 
 
 def test_an_instance_of_no_node_group_is_a_leftover(account: Stack) -> None:
@@ -304,12 +305,12 @@ def test_an_instance_of_no_node_group_is_a_leftover(account: Stack) -> None:
         )
         return str(launched["Instances"][0]["InstanceId"])
 
-    ours, stray = launch("treatment"), launch("a-group-that-is-gone")
-    found = runs.leftovers(account)
+    ours, stray = launch("treatment"), launch("a-missing-group")
+    finding = runs.leftovers(account)
     client("ec2").terminate_instances(InstanceIds=[ours, stray])
-    assert found.state == "warning"
-    assert stray in found.finding
-    assert ours not in found.finding
+    assert finding.state == "warning"
+    assert stray in finding.finding
+    assert ours not in finding.finding
 
 
 def test_a_run_of_the_image_check_may_have_no_plan(account: Stack, stack: DeployedStack) -> None:
@@ -328,20 +329,17 @@ def test_a_stack_that_is_changing_or_was_rolled_back_is_a_warning(account: Stack
         assert parts.stack_state(other).state == state
 
 
-def test_a_log_group_that_eks_made_anew_is_named_because_it_never_expires(account: Stack) -> None:
+def test_a_log_group_that_eks_recreated_is_named_because_it_never_expires(account: Stack) -> None:
     logs = client("logs")
-    kept, anew = (f"/aws/eks/{account.name}-{each}/cluster" for each in ("0a1b", "2c3d"))
-    for group in (kept, anew, "/aws/eks/another-4e5f/cluster"):
+    own, recreated = (f"/aws/eks/{account.name}-{each}/cluster" for each in ("0a1b", "2c3d"))
+    for group in (own, recreated, "/aws/eks/another-4e5f/cluster"):
         logs.create_log_group(logGroupName=group)
-    logs.put_retention_policy(logGroupName=kept, retentionInDays=30)
-    found = runs.log_groups(account)
-    assert found.state == "warning"
-    assert (anew in found.finding, kept in found.finding, "another" in found.finding) == (
-        True,
-        False,
-        False,
-    )
-    logs.put_retention_policy(logGroupName=anew, retentionInDays=30)
+    logs.put_retention_policy(logGroupName=own, retentionInDays=30)
+    finding = runs.log_groups(account)
+    assert finding.state == "warning"
+    assert recreated in finding.finding
+    assert own not in finding.finding and "another" not in finding.finding
+    logs.put_retention_policy(logGroupName=recreated, retentionInDays=30)
     assert runs.log_groups(account).state == "ok"
-    for group in (kept, anew, "/aws/eks/another-4e5f/cluster"):
+    for group in (own, recreated, "/aws/eks/another-4e5f/cluster"):
         logs.delete_log_group(logGroupName=group)

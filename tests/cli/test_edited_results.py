@@ -167,11 +167,8 @@ def test_an_edited_file_is_read_and_printed_or_refused(name: str, data: st.DataO
 def test_an_interval_without_its_ends_is_refused() -> None:
     text, read = FILES["results.json"]
     with pytest.raises(Refusal):
-        read(
-            json.dumps(
-                edited(json.loads(text), [(("verdicts", 0, "ci_simultaneous"), [])])
-            ).encode()
-        )
+        place = "verdicts", 0, "ci_simultaneous"
+        read(json.dumps(edited(json.loads(text), [(place, [])])).encode())
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -212,24 +209,23 @@ def item_of(kind: type, more: dict[str, Any]) -> st.SearchStrategy[dict[str, Any
 
 @given(item_of(Run, RUN))
 def test_any_item_of_a_run_can_be_listed(item: dict[str, Any]) -> None:
-    found = Run.from_item(item)
-    console().print(run_table([found]))
-    json.dumps(found.as_document())
+    run = Run.from_item(item)
+    console().print(run_table([run]))
+    json.dumps(run.as_document())
 
 
 @given(item_of(Campaign, STARTED))
 def test_any_item_of_a_campaign_can_be_shown(item: dict[str, Any]) -> None:
-    found = Campaign.from_item(item)
-    describe_campaign(found)
-    assert found.pace
-    assert found.spent is not None
-    json.dumps(found.as_document())
+    record = Campaign.from_item(item)
+    describe_campaign(record)
+    assert record.pace
+    assert record.spent is not None
+    json.dumps(record.as_document())
 
 
 @given(st.fixed_dictionaries({"name": STORED, "run_ids": STORED}, optional={"set_at": STORED}))
 def test_any_item_of_a_baseline_is_read_or_has_no_runs(item: dict[str, Any]) -> None:
-    found = Baseline.from_item(item)
-    assert all(isinstance(run_id, str) for run_id in found.run_ids)
+    assert all(isinstance(run_id, str) for run_id in Baseline.from_item(item).run_ids)
 
 
 def test_numbers_of_items_are_decimals() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,70 +25,51 @@ def exported(stack: DeployedStack) -> DeployedStack:
     return stack
 
 
-def test_trials_are_the_stacks_own_bytes(
-    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
-) -> None:
+def test_trials_are_the_stacks_own_bytes(exported: DeployedStack, rackrate: Rackrate) -> None:
     for format, content in (("csv", CSV), ("parquet", PARQUET + b"r1")):
-        path = tmp_path / f"trials.{format}"
-        done = rackrate("export", "r1", "--format", format, "--out", path, "--stack", exported.name)
-        assert done.exit_code == 0, done.output
-        assert done.stdout == f"{path}\n"
-        assert path.read_bytes() == content
+        done = rackrate("export", "r1", "--format", format, "--out", f"trials.{format}")
+        assert done.stdout == f"trials.{format}\n"
+        assert Path(f"trials.{format}").read_bytes() == content
 
 
 def test_json_is_results_json_and_junit_names_each_verdict(
-    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    exported: DeployedStack, rackrate: Rackrate
 ) -> None:
-    base = ("export", "r1", "--stack", exported.name, "--out")
-    assert rackrate(*base, tmp_path / "r.json", "--format", "json").exit_code == 0
-    assert (tmp_path / "r.json").read_bytes() == results("r1")
-    assert rackrate(*base, tmp_path / "r.xml", "--format", "junit").exit_code == 0
-    cases = ElementTree.parse(tmp_path / "r.xml").getroot().iter("testcase")
+    rackrate("export", "r1", "--format", "json")
+    assert Path("r1.json").read_bytes() == results("r1")
+    rackrate("export", "r1", "--format", "junit")
+    cases = ElementTree.parse("r1.xml").getroot().iter("testcase")
     assert {"tcp-1 throughput", "rtt"} <= {case.get("name") for case in cases}
 
 
-def test_markdown_has_a_row_for_each_verdict(
-    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
-) -> None:
-    path = tmp_path / "r.md"
-    base = ("export", "r1", "--stack", exported.name, "--out", path, "--format", "markdown")
-    assert rackrate(*base).exit_code == 0
-    rows = [line for line in path.read_text("utf-8").splitlines() if line.startswith("| ")]
+def test_markdown_has_a_row_for_each_verdict(exported: DeployedStack, rackrate: Rackrate) -> None:
+    rackrate("export", "r1", "--format", "markdown")
+    rows = [line for line in Path("r1.md").read_text("utf-8").splitlines() if line[:2] == "| "]
     assert {"| `tcp-1 throughput`", "| `rtt`"} <= {row.split(" | ")[0] for row in rows}
     assert len({row.count("|") for row in rows}) == 1
 
 
 def test_several_runs_become_a_file_each_in_a_directory(
-    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    exported: DeployedStack, rackrate: Rackrate
 ) -> None:
-    out = tmp_path / "all"
-    done = rackrate(
-        *("export", "r1", "r2", "--format", "parquet", "--out", out),
-        *("--stack", exported.name, "--json"),
-    )
-    assert done.exit_code == 0, done.output
-    files = json.loads(done.stdout)["files"]
+    files = rackrate.json("export", "r1", "r2", "--format", "parquet", "--out", "all")["files"]
     assert [file["run"] for file in files] == ["r1", "r2"]
     assert [Path(file["path"]).read_bytes() for file in files] == [PARQUET + b"r1", PARQUET + b"r2"]
     assert [file["bytes"] for file in files] == [len(PARQUET) + 2] * 2
-    assert sorted(path.name for path in out.iterdir()) == ["r1.parquet", "r2.parquet"]
+    assert sorted(path.name for path in Path("all").iterdir()) == ["r1.parquet", "r2.parquet"]
 
 
 def test_the_default_is_a_file_named_after_the_run(
-    exported: DeployedStack,
-    rackrate: Rackrate,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    exported: DeployedStack, rackrate: Rackrate
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert rackrate("export", "latest", "--format", "csv", "--stack", exported.name).exit_code == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["r2.csv"]
+    rackrate("export", "latest", "--format", "csv")
+    assert [path.name for path in Path().iterdir()] == ["r2.csv"]
 
 
 def test_a_pipe_gets_the_trials_of_all_runs_under_one_header(
     exported: DeployedStack, rackrate: Rackrate
 ) -> None:
-    done = rackrate("export", "r1", "r2", "--format", "csv", "--out", "-", "--stack", exported.name)
+    done = rackrate("export", "r1", "r2", "--format", "csv", "--out", "-")
     lines = done.stdout_bytes.splitlines()
     assert lines == [
         b"run_id,trial,throughput_bits_per_second",
@@ -102,51 +82,38 @@ def test_runs_whose_columns_differ_are_not_joined(
     exported: DeployedStack, rackrate: Rackrate
 ) -> None:
     exported.put("r2", "trials.csv", b"another,header\n1,2\n")
-    done = rackrate("export", "r1", "r2", "--format", "csv", "--out", "-", "--stack", exported.name)
-    assert done.exit_code == 2
+    done = rackrate("export", "r1", "r2", "--format", "csv", "--out", "-", code=2)
     assert "other columns" in done.stderr
     assert done.stdout == ""
 
 
-def test_what_exists_is_overwritten_only_when_that_is_asked_for(
-    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+def test_what_exists_is_overwritten_only_when_that_is_requested(
+    exported: DeployedStack, rackrate: Rackrate
 ) -> None:
-    path = tmp_path / "trials.csv"
+    path = Path("r1.csv")
     path.write_text("mine")
-    base = ("export", "r1", "--format", "csv", "--out", path, "--stack", exported.name)
-    refused = rackrate(*base)
-    assert refused.exit_code == 2
-    assert "--force" in refused.stderr
+    assert "--force" in rackrate.refused("export", "r1", "--format", "csv")
     assert path.read_text() == "mine"
-    assert rackrate(*base, "--force").exit_code == 0
+    rackrate("export", "r1", "--format", "csv", "--force")
     assert path.read_bytes() == CSV
 
 
 def test_nothing_is_written_when_one_of_several_cannot_be_had(
-    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    exported: DeployedStack, rackrate: Rackrate
 ) -> None:
     exported.record("r3", status="succeeded", trials_measured=2)
-    done = rackrate(
-        *("export", "r1", "r3", "--format", "csv", "--out", tmp_path / "all"),
-        *("--stack", exported.name),
-    )
-    assert done.exit_code == 2
-    assert "Run r3 left no trials.csv" in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    message = rackrate.refused("export", "r1", "r3", "--format", "csv", "--out", "all")
+    assert "Run r3 left no trials.csv" in message
+    assert list(Path().iterdir()) == []
 
 
 def test_results_of_another_schema_version_are_refused(
-    exported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    exported: DeployedStack, rackrate: Rackrate
 ) -> None:
     exported.put("r1", "results.json", results("r1").replace(b"result.v1", b"result.v9"))
     for format in ("json", "junit"):
-        done = rackrate(
-            *("export", "r1", "--format", format, "--out", tmp_path / "x"),
-            *("--stack", exported.name),
-        )
-        assert done.exit_code == 2
-        assert '"rackrate.result.v9"' in done.stderr
-    assert list(tmp_path.iterdir()) == []
+        assert '"rackrate.result.v9"' in rackrate.refused("export", "r1", "--format", format)
+    assert list(Path().iterdir()) == []
 
 
 def test_what_cannot_be_exported_is_refused_in_one_sentence(
@@ -154,14 +121,11 @@ def test_what_cannot_be_exported_is_refused_in_one_sentence(
 ) -> None:
     exported.record("going", status="running", trials_measured=3)
     exported.record("empty", status="failed", trials_measured=0)
-    for arguments, said in (
+    for arguments, message in (
         (("nope",), 'no run "nope"'),
         (("going",), "still going"),
         (("empty",), "no measured trials"),
         (("r1", "r2", "--out", "-"), "name a directory"),
         (("r1", "--out", "-", "--json"), "cannot take both"),
     ):
-        done = rackrate("export", *arguments, "--format", "json", "--stack", exported.name)
-        assert done.exit_code == 2
-        assert said in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert message in rackrate.refused("export", *arguments, "--format", "json")

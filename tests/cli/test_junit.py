@@ -34,11 +34,11 @@ def read(**fields: Any) -> Results:
 
 
 def suite_of(
-    found: Results | None, *requirements: str, failure: RunFailure | None = None
+    run: Results | None, *requirements: str, failure: RunFailure | None = None
 ) -> ET.Element:
     """The suite, after a check of what all readers rely on."""
-    checks = [] if found is None else evaluate(parse_requirements(requirements), found)
-    suites = ET.fromstring(junit_xml(RUN, found, checks, failure))
+    checks = [] if run is None else evaluate(parse_requirements(requirements), run)
+    suites = ET.fromstring(junit_xml(RUN, run, checks, failure))
     assert suites.tag == "testsuites"
     (suite,) = suites
     cases = suite.findall("testcase")
@@ -53,7 +53,7 @@ def suite_of(
         assert float(element.attrib["time"]) >= 0
     assert all(case.attrib.keys() == {"classname", "name"} for case in cases)
     names = [(case.attrib["classname"], case.attrib["name"]) for case in cases]
-    assert len(set(names)) == len(names), "readers tell cases by their names"
+    assert len(set(names)) == len(names), "readers distinguish cases by their names"
     return suite
 
 
@@ -93,17 +93,17 @@ def test_the_suite_says_when_how_long_and_what_failed() -> None:
     assert suite.attrib["name"] == f"rackrate {RUN}"
     assert suite.attrib["timestamp"] == "2026-11-21T07:05:12"
     assert suite.attrib["time"] == "84.200"
-    said = suite.findtext("system-out") or ""
-    assert "Failed: 1 trial (treatment, a → b): Connection \ufffd[31mrefused\ufffd" in said
-    assert "Network scaled by 0.1: figures are not EC2's." in said
+    text = suite.findtext("system-out") or ""
+    assert "Failed: 1 trial (treatment, a → b): Connection \ufffd[31mrefused\ufffd" in text
+    assert "Network scaled by 0.1: figures are not EC2's." in text
     figures = suite.findtext("testcase[@name='tcp-1 throughput']/system-out") or ""
     assert "493 → 987 Mbit/s, +100 % (95 % CI +99.4 to +101 %)" in figures
 
 
 def test_a_run_that_failed_is_an_error_with_or_without_results() -> None:
     failure = RunFailure("TrialsLost", "9 of 36 trials lost\nthe first: refused")
-    for found in (None, read()):
-        suite = suite_of(found, failure=failure)
+    for run in (None, read()):
+        suite = suite_of(run, failure=failure)
         error = suite.find("testcase[@name='run completed']/error")
         assert error is not None and error.text == failure.cause
         assert error.attrib == {"type": "TrialsLost", "message": "9 of 36 trials lost"}
@@ -154,34 +154,30 @@ any_results = st.builds(
 
 @given(any_results, words, st.none() | st.builds(RunFailure, words, words))
 def test_any_results_make_a_well_formed_document(
-    found: Results, run_id: str, failure: RunFailure | None
+    run: Results, run_id: str, failure: RunFailure | None
 ) -> None:
-    suites = ET.fromstring(junit_xml(run_id, found, (), failure))
-    assert suites.attrib["tests"] == str(1 + len(found.verdicts))
+    suites = ET.fromstring(junit_xml(run_id, run, (), failure))
+    assert suites.attrib["tests"] == str(1 + len(run.verdicts))
 
 
 def test_run_and_watch_write_it_whatever_the_exit_code(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.define(machine(("Done", stack.recording("succeeded", "done"))))
     stack.put(RUN, "results.json", results(RUN))
-    file = tmp_path / "verdicts.xml"
-    result = rackrate(
-        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path / "out",
-        "--junit", file, "--require", "tcp-1 worse",
-    )  # fmt: skip
-    assert result.exit_code == 1
-    assert outcomes(ET.parse(file).getroot()[0])["tcp-1 worse"] == "failure"
+    rackrate(
+        *("run", "--name", RUN, "--junit", "verdicts.xml", "--require", "tcp-1 worse"),
+        code=1,
+    )
+    assert outcomes(ET.parse("verdicts.xml").getroot()[0])["tcp-1 worse"] == "failure"
     stack.record("r2", status="failed", error="TrialsLost", cause="all lost")
-    assert rackrate("watch", "r2", "--stack", stack.name, "--junit", file).exit_code == 1
-    assert outcomes(ET.parse(file).getroot()[0]) == {"run completed": "error"}
+    rackrate("watch", "r2", "--junit", "verdicts.xml", code=1)
+    assert outcomes(ET.parse("verdicts.xml").getroot()[0]) == {"run completed": "error"}
 
 
 def test_a_place_where_it_cannot_be_written_is_refused_before_the_run(
     stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
     for place in (tmp_path, tmp_path / "none" / "x.xml"):
-        result = rackrate("run", "--stack", stack.name, "--out", tmp_path, "--junit", place)
-        assert result.exit_code == 2
-        assert "--junit" in result.stderr
+        assert "--junit" in rackrate.refused("run", "--junit", place)
     assert stack.executions() == []

@@ -1,4 +1,4 @@
-"""Losses are told while a run goes on, each once, with their causes and nodes."""
+"""Losses are reported while a run goes on, each once, with their causes and nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def losses(stack: DeployedStack) -> Losses:
     return Losses(Stack.find(stack.name))
 
 
-def test_equal_causes_share_a_line_and_are_told_once(stack: DeployedStack, losses: Losses) -> None:
+def test_equal_causes_share_a_line_and_are_reported_once(
+    stack: DeployedStack, losses: Losses
+) -> None:
     for block in (1, 2):
         stack.lose("r1", block, "the server is busy")
     stack.lose("r1", 3, "node node-b is gone")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import webbrowser
 from pathlib import Path
 
@@ -15,15 +14,15 @@ PAGE = b"<!doctype html><title>page</title>"
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A browser that writes what it is asked for to this file."""
-    script, asked = tmp_path / "browser", tmp_path / "asked"
-    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {asked}\n')
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A browser that writes what it is to open to this file."""
+    script, opened = tmp_path / "browser", tmp_path / "opened"
+    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}\n')
     script.chmod(0o755)
     monkeypatch.setattr(webbrowser, "_tryorder", None)
     monkeypatch.setattr(webbrowser, "_browsers", {})
     monkeypatch.setenv("BROWSER", f"{script} %s")
-    return asked
+    return opened
 
 
 @pytest.fixture
@@ -36,36 +35,33 @@ def paged(stack: DeployedStack) -> DeployedStack:
 
 
 def test_the_newest_run_with_a_page_is_opened(
-    paged: DeployedStack, rackrate: Rackrate, tmp_path: Path, asked: Path
+    paged: DeployedStack, rackrate: Rackrate, tmp_path: Path, opened: Path
 ) -> None:
-    done = rackrate("open", "--out", tmp_path / "out", "--stack", paged.name)
-    assert done.exit_code == 0, done.output
+    done = rackrate("open")
     page = tmp_path / "out" / "r1" / "report.html"
     assert done.stdout == f"{page}\n"
     assert page.read_bytes() == PAGE
-    assert asked.read_text() == page.as_uri()
+    assert opened.read_text() == page.as_uri()
 
 
 def test_a_page_that_is_here_is_opened_without_the_stack(
-    aws: str, rackrate: Rackrate, tmp_path: Path, asked: Path
+    aws: str, rackrate: Rackrate, tmp_path: Path, opened: Path
 ) -> None:
     page = tmp_path / "out" / "r1" / "report.html"
     page.parent.mkdir(parents=True)
     page.write_bytes(PAGE)
-    done = rackrate("open", "r1", "--out", tmp_path / "out", "--stack", "gone")
-    assert done.exit_code == 0, done.output
-    assert asked.read_text() == page.as_uri()
+    rackrate("open", "r1", "--stack", "missing")
+    assert opened.read_text() == page.as_uri()
 
 
 def test_a_campaign_is_opened_by_its_id(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path, asked: Path
+    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path, opened: Path
 ) -> None:
     stack.record_campaign(CAMPAIGN, status="succeeded")
     stack.put_campaign(CAMPAIGN, "campaign.json", campaign())
     stack.put_campaign(CAMPAIGN, "report.html", PAGE)
-    done = rackrate("open", CAMPAIGN, "--out", tmp_path / "out", "--stack", stack.name)
-    assert done.exit_code == 0, done.output
-    assert asked.read_text() == (tmp_path / "out" / CAMPAIGN / "report.html").as_uri()
+    rackrate("open", CAMPAIGN)
+    assert opened.read_text() == (tmp_path / "out" / CAMPAIGN / "report.html").as_uri()
 
 
 def test_without_a_display_only_the_path_is_printed(
@@ -73,16 +69,13 @@ def test_without_a_display_only_the_path_is_printed(
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
-    done = rackrate("open", "r1", "--out", tmp_path, "--stack", paged.name, "--json")
-    assert done.exit_code == 0, done.output
-    path = tmp_path / "r1" / "report.html"
-    assert json.loads(done.stdout) == {"id": "r1", "path": str(path), "opened": False}
+    path = tmp_path / "out" / "r1" / "report.html"
+    document = rackrate.json("open", "r1")
+    assert document == {"id": "r1", "path": str(path), "opened": False}
 
 
 def test_what_has_no_page_is_refused_in_one_sentence(
-    paged: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    paged: DeployedStack, rackrate: Rackrate
 ) -> None:
-    for name, said in (("nope", 'no run "nope"'), ("newest", "newest left no report.html")):
-        done = rackrate("open", name, "--out", tmp_path, "--stack", paged.name)
-        assert done.exit_code == 2
-        assert said in done.stderr and done.stderr.count("\n") == 1
+    for name, message in (("nope", 'no run "nope"'), ("newest", "newest left no report.html")):
+        assert message in rackrate.refused("open", name)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import socket
-import subprocess
 import threading
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 from rackrate_cli.errors import is_temporary
 from rackrate_cli.following import watch
 
-from tests.waiting import HUNG_SECONDS
-
-from .conftest import DeployedStack, Rackrate, client, going_on, machine, results
+from .conftest import DeployedStack, Rackrate, Start, client, machine, results
 from .outages import COMMAND_KEY, ENDLESS, OUTAGE, outage
 
 RUN = "run-of-an-outage"
@@ -34,19 +28,13 @@ def as_command(stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("service", ["cloudformation", "states", "dynamodb", "s3"])
 @pytest.mark.parametrize("fault", ["api-failing", "api-throttled"])
 def test_three_seconds_of_503_or_throttling_do_not_end_a_run(
-    service: str,
-    fault: str,
-    stack: DeployedStack,
-    as_command: None,
-    rackrate: Rackrate,
-    tmp_path: Path,
+    service: str, fault: str, stack: DeployedStack, as_command: None, rackrate: Rackrate
 ) -> None:
     stack.define(machine(("Done", stack.recording("succeeded", "done"))))
     stack.put(RUN, "results.json", results(RUN))
     with outage(f"{service}:*", fault=fault) as order:
-        done = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
+        done = rackrate("run", "--name", RUN)
     assert order.hits == OUTAGE
-    assert done.exit_code == 0, done.output
     assert "987 Mbit/s" in done.stdout
     assert len(stack.executions()) == 1
 
@@ -55,59 +43,38 @@ def test_three_seconds_of_503_or_throttling_do_not_end_a_run(
     "arguments", [("watch", RUN), ("list",), ("show", RUN), ("export", RUN, "--format", "json")]
 )
 def test_three_seconds_of_throttling_end_no_command(
-    arguments: tuple[str, ...], stack: DeployedStack, as_command: None, rackrate: Rackrate,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    stack.record(RUN, status="succeeded", trials_measured=36)
-    stack.put(RUN, "results.json", results(RUN))
+    arguments: tuple[str, ...], stack: DeployedStack, as_command: None, rackrate: Rackrate
+) -> None:
+    stack.measure(RUN)
     with outage("*", fault="api-throttled") as order:
-        done = rackrate(*arguments, "--stack", stack.name)
+        rackrate(*arguments)
     assert order.hits == OUTAGE
-    assert done.exit_code == 0, done.output
-
-
-def define_run_that_goes_on(stack: DeployedStack) -> None:
-    """Let runs of the stack measure until they are stopped."""
-    stack.define(
-        machine(("Measure", stack.recording("running", "block 1 of 6")), ("Wait", going_on()))
-    )
 
 
 def test_a_run_that_is_lost_from_sight_has_its_own_exit_code_and_junit_says_so(
-    stack: DeployedStack,
-    as_command: None,
-    rackrate: Rackrate,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    stack: DeployedStack, as_command: None, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "OFFLINE_SECONDS", 0.5)
-    define_run_that_goes_on(stack)
-    junit = tmp_path / "verdicts.xml"
+    stack.define_endless()
     with outage("states:DescribeExecution", strikes=ENDLESS):
-        done = rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path,
-                        "--junit", junit)  # fmt: skip
-    assert done.exit_code == 3
+        done = rackrate("run", "--name", RUN, "--junit", "verdicts.xml", code=3)
     assert "goes on" in done.stderr and f"rackrate show {RUN}" in done.stderr
     assert stack.executions()[0]["status"] == "RUNNING"
-    suite = ET.parse(junit).getroot()[0]
+    suite = ET.parse("verdicts.xml").getroot()[0]
     assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
 
 
 def test_a_run_is_stopped_as_soon_as_aws_answers_again(
-    stack: DeployedStack, as_command: None, start_rackrate: Callable[..., subprocess.Popen[str]],
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    define_run_that_goes_on(stack)
+    stack: DeployedStack, as_command: None, start: Start
+) -> None:
+    stack.define_endless()
     with outage("states:StopExecution") as order:
-        process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
-        assert process.stderr is not None
-        assert any("block 1 of 6" in line for line in process.stderr)
-        process.send_signal(signal.SIGINT)
+        process = start("run", "--name", RUN)
+        process.until("block 1 of 6")
+        process.send()
         threading.Thread(target=_end, args=(stack,), daemon=True).start()
-        process.communicate(timeout=HUNG_SECONDS)
+        process.end(130)
     assert order.hits == OUTAGE
-    assert process.returncode == 130
     assert stack.executions()[0]["status"] == "ABORTED"
 
 
@@ -119,20 +86,17 @@ def _end(stack: DeployedStack) -> None:
 
 
 def test_a_second_ctrl_c_ends_the_tries_to_stop_a_run(
-    stack: DeployedStack, as_command: None, start_rackrate: Callable[..., subprocess.Popen[str]],
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    define_run_that_goes_on(stack)
+    stack: DeployedStack, as_command: None, start: Start
+) -> None:
+    stack.define_endless()
     with outage("states:StopExecution", strikes=ENDLESS) as order:
-        process = start_rackrate("run", "--stack", stack.name, "--name", RUN, "--out", tmp_path)
-        assert process.stderr is not None
-        assert any("block 1 of 6" in line for line in process.stderr)
-        process.send_signal(signal.SIGINT)
+        process = start("run", "--name", RUN)
+        process.until("block 1 of 6")
+        process.send()
         while not order.hits:
             threading.Event().wait(0.05)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=HUNG_SECONDS)
-    assert process.returncode == 130
+        process.send()
+        _, errors = process.end(130)
     assert "stop-execution" in errors and "Traceback" not in errors
 
 
@@ -153,7 +117,7 @@ def test_an_endpoint_that_never_answers_is_not_waited_for(
 
         threading.Thread(target=refuse, daemon=True).start()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
-        assert rackrate("list").exit_code == 3
+        rackrate("list", code=3)
     assert len(connections) == 3
 
 
@@ -174,6 +138,8 @@ def test_an_endpoint_that_never_answers_is_not_waited_for(
         ("LimitExceededException", 400, False),
     ],
 )
-def test_what_passes_is_told_from_what_does_not(code: str, status: int, temporary: bool) -> None:
-    answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    assert is_temporary(ClientError(answer, "Any")) is temporary  # type: ignore[arg-type]
+def test_what_passes_is_distinguished_from_what_does_not(
+    code: str, status: int, temporary: bool
+) -> None:
+    response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    assert is_temporary(ClientError(response, "Any")) is temporary  # type: ignore[arg-type]

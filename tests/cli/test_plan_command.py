@@ -25,32 +25,27 @@ def stored(**changes: object) -> bytes:
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_without_a_run_it_only_plans(
-    options: tuple[str, ...], stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    options: tuple[str, ...], stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.define(machine(("Done", stack.recording("dry_run", "planned", blocks=6))))
-    file = tmp_path / "plan.json"
-    file.write_text('{"blocks": 3}')
-    arguments = ("--stack", stack.name, "--out", tmp_path / "out", "--plan", file, "--seed", "7")
-    result = rackrate("plan", *options, *arguments)
-    assert result.exit_code == 0, result.output
+    Path("plan.json").write_text('{"blocks": 3}')
+    result = rackrate("plan", *options, "--plan", "plan.json", "--seed", "7")
     assert "nothing was measured" in result.stdout
     (execution,) = stack.executions()
     assert stack.input_of(execution) == {"blocks": 3, "seed": 7, "dry_run": True}
 
 
 def test_the_plan_of_a_run_is_json_that_can_be_run_again(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.record("r1", status="succeeded")
     stack.put("r1", "plan.json", stored(dry_run=False))
-    printed = rackrate("plan", "latest", "--stack", stack.name)
-    assert printed.exit_code == 0, printed.output
+    printed = rackrate("plan", "latest")
     assert json.loads(printed.stdout) == PLAN
-    assert rackrate("plan", "r1", "--stack", stack.name, "--json").stdout == printed.stdout
-    again = tmp_path / "again.json"
-    again.write_text(printed.stdout)
+    assert rackrate("plan", "r1", "--json").stdout == printed.stdout
+    Path("again.json").write_text(printed.stdout)
     stack.define(machine(("Done", stack.recording("succeeded", "done"))))
-    assert rackrate("run", "--stack", stack.name, "--plan", again, "--out", tmp_path).exit_code == 0
+    rackrate("run", "--plan", "again.json")
     assert stack.input_of(stack.executions()[0]) == PLAN
 
 
@@ -59,30 +54,27 @@ def test_the_plan_of_a_dry_run_measures_when_it_is_run(
 ) -> None:
     stack.record("r1", status="dry_run")
     stack.put("r1", "plan.json", stored(dry_run=True))
-    result = rackrate("plan", "r1", "--stack", stack.name)
-    assert "dry_run" not in json.loads(result.stdout)
+    assert "dry_run" not in json.loads(rackrate("plan", "r1").stdout)
 
 
 @pytest.mark.parametrize("option", [("--dry-run",), ("--plan", "x.json"), ("--seed", "1")])
-def test_a_run_and_what_is_to_be_planned_are_not_asked_for_together(
+def test_a_run_and_what_is_to_be_planned_exclude_each_other(
     option: tuple[str, ...], rackrate: Rackrate
 ) -> None:
-    result = rackrate("plan", "r1", *option)
-    assert result.exit_code == 2
-    assert "leave out --dry-run, --plan and --seed, or the run" in result.stderr
+    message = rackrate.refused("plan", "r1", *option)
+    assert "leave out --dry-run, --plan and --seed, or the run" in message
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [(None, "left no plan"), (b"{}", "holds no plan"), (b"x", "holds no plan")],
 )
 def test_a_run_without_a_plan_is_refused(
-    content: bytes | None, said: str, stack: DeployedStack, rackrate: Rackrate
+    content: bytes | None, message: str, stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.record("r1", status="invalid", error="InvalidPlan", cause="blocks: too few")
     if content is not None:
         stack.put("r1", "plan.json", content)
-    result = rackrate("plan", "r1", "--stack", stack.name)
-    assert result.exit_code == 2
-    assert said in result.stderr
+    result = rackrate("plan", "r1", code=2)
+    assert message in result.stderr
     assert result.stdout == ""

@@ -1,15 +1,15 @@
-"""`rackrate pool`: earlier runs become the draws of one answer; what differed is told first."""
+"""`rackrate pool`: earlier runs become the draws of one answer; what differed comes first."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from .campaigns import campaign, step
-from .conftest import DeployedStack, Rackrate, client, machine, results, table
+from .conftest import DeployedStack, Rackrate, client, failing, machine, results, table
 
 POOL = "pool-20261121-170000-1f2e"
 DIFFERENCES = [{"what": "kernel", "run": "6.12.1", "with": "6.1.9"}]
@@ -36,24 +36,23 @@ def pooling(stack: DeployedStack) -> DeployedStack:
     return stack
 
 
-def pool(rackrate: Rackrate, stack: DeployedStack, out: Path, *arguments: str | Path) -> Any:
+def pool(rackrate: Rackrate, *arguments: str | Path, code: int = 0) -> Result:
     """`rackrate pool` with a known id."""
-    return rackrate("pool", *arguments, "--stack", stack.name, "--name", POOL, "--out", out)
+    return rackrate("pool", *arguments, "--name", POOL, code=code)
 
 
-def test_what_differed_is_told_before_the_answers(
-    pooling: DeployedStack, rackrate: Rackrate, tmp_path: Path
+def test_what_differed_is_printed_before_the_answers(
+    pooling: DeployedStack, rackrate: Rackrate
 ) -> None:
-    done = pool(rackrate, pooling, tmp_path, "r1", "main", "--require", "tcp-1 better")
-    assert done.exit_code == 0, done.output
+    done = pool(rackrate, "r1", "main", "--require", "tcp-1 better")
     assert pooling.input_of(pooling.campaigns()[0]) == {"pool": ["r1", "main"]}
     assert done.stdout.index("6.12.1") < done.stdout.index("+66 to +106 %")
     assert done.stdout.index("3 runs count as 2 draws.") < done.stdout.index("+66 to +106 %")
     assert "\n2 runs" in done.stdout and "2 runs in" not in done.stdout
-    assert (tmp_path / POOL / "report.html").read_bytes() == b"page"
+    assert Path("out", POOL, "report.html").read_bytes() == b"page"
     for run_id in ("r1", "m1", "m2"):
-        assert (tmp_path / run_id / "report.html").exists(), "runs of one draw have a page each"
-    assert not (tmp_path / "far").exists(), "it lies in another stack's bucket"
+        assert Path("out", run_id, "report.html").exists(), "runs of one draw have a page each"
+    assert not Path("out/far").exists(), "it lies in another stack's bucket"
 
 
 def test_results_of_other_stacks_are_uploaded(
@@ -62,8 +61,7 @@ def test_results_of_other_stacks_are_uploaded(
     one, two = tmp_path / "one.json", tmp_path / "two.json"
     one.write_bytes(results("far-1"))
     two.write_bytes(results("far-2"))
-    done = pool(rackrate, pooling, tmp_path / "out", one, "r2", two)
-    assert done.exit_code == 0, done.output
+    pool(rackrate, one, "r2", two)
     keys = [f"pools/{POOL}/{number}.json" for number in (1, 2)]
     assert pooling.input_of(pooling.campaigns()[0]) == {
         "pool": [{"results": keys[0]}, "r2", {"results": keys[1]}]
@@ -80,7 +78,7 @@ def test_wrong_runs_are_refused_in_one_sentence_before_anything_is_stored(
     pooling.record("going", status="running")
     (tmp_path / "bad.json").write_text("{}")
     (tmp_path / "r1.json").write_bytes(results("r1"))
-    for arguments, said in (
+    for arguments, message in (
         (("r1",), "2 to 60 runs, and these are 1"),
         (("r1", "nope"), 'no run and no baseline "nope"'),
         (("r1", "empty"), "no measured trials"),
@@ -92,24 +90,18 @@ def test_wrong_runs_are_refused_in_one_sentence_before_anything_is_stored(
         (("r1", tmp_path / "."), "cannot be read"),
         (("r1", "r2", "--require", "tcp-1 better than before"), 'leave out "than before"'),
     ):
-        done = pool(rackrate, pooling, tmp_path / "out", *arguments)
-        assert done.exit_code == 2, done.output
-        assert said in done.stderr, done.stderr
-        assert done.stderr.count("\n") == 1
+        assert message in rackrate.refused("pool", *arguments)
     assert pooling.campaigns() == []
     listed = client("s3").list_objects_v2(Bucket=pooling.bucket, Prefix="pools/")
     assert listed["KeyCount"] == 0
 
 
 def test_runs_with_nothing_in_common_are_refused_by_the_stack(
-    pooling: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    pooling: DeployedStack, rackrate: Rackrate
 ) -> None:
-    cause = json.dumps({"errorMessage": "pool: the runs have no test in common; name others"})
-    pooling.define_campaign(
-        machine(("Refuse", {"Type": "Fail", "Error": "InvalidCampaign", "Cause": cause}))
-    )
+    failure = failing("InvalidCampaign", "pool: the runs have no test in common; name others")
+    pooling.define_campaign(machine(("Refuse", failure)))
     client("s3").delete_object(Bucket=pooling.bucket, Key=f"campaigns/{POOL}/campaign.json")
     pooling.record_campaign(POOL, status="invalid", kind="pool")
-    done = pool(rackrate, pooling, tmp_path, "r1", "r2")
-    assert done.exit_code == 2
+    done = pool(rackrate, "r1", "r2", code=2)
     assert "the runs have no test in common" in done.stderr

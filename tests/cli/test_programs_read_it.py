@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from .conftest import DeployedStack, Rackrate, estimates, machine, results
 
@@ -23,32 +20,21 @@ KEYS = {"run", "stack", "files", "results", "plan", "requirements", "error"}
 PLANNED = json.dumps({"estimates": estimates(), "placeholder_nodes": False}).encode()
 
 
-def document(result: Result) -> dict[str, Any]:
-    """The one document on standard output."""
-    found = json.loads(result.stdout)
-    assert isinstance(found, dict)
-    return found
-
-
 def test_a_run_its_results_and_its_requirements_are_one_document(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.define(machine(("Done", stack.recording("succeeded", "done", trials_measured=36))))
     stack.put(RUN, "results.json", results(RUN))
-    result = rackrate(
-        "run", "--json", "--stack", stack.name, "--name", RUN, "--out", tmp_path,
-        "--require", "tcp-1 worse",
-    )  # fmt: skip
-    assert result.exit_code == 1
-    found = document(result)
-    assert found.keys() == KEYS | {"directory"}
-    assert found["run"].keys() == RUN_KEYS
-    assert found["run"]["id"] == RUN and found["run"]["trials_measured"] == 36
-    assert found["results"] == json.loads(results(RUN))
-    assert found["directory"] == str(tmp_path / RUN)
-    (requirement,) = found["requirements"]
+    result = rackrate("run", "--json", "--name", RUN, "--require", "tcp-1 worse", code=1)
+    document = json.loads(result.stdout)
+    assert document.keys() == KEYS | {"directory"}
+    assert document["run"].keys() == RUN_KEYS
+    assert document["run"]["id"] == RUN and document["run"]["trials_measured"] == 36
+    assert document["results"] == json.loads(results(RUN))
+    assert document["directory"] == f"out/{RUN}"
+    (requirement,) = document["requirements"]
     assert requirement.keys() == {"requirement", "met", "why"} and requirement["met"] is False
-    assert found["error"] is None and found["plan"] is None
+    assert document["error"] is None and document["plan"] is None
     assert "is not met" in result.stderr
 
 
@@ -58,54 +44,52 @@ def test_an_earlier_run_is_the_same_document(
 ) -> None:
     stack.record("r1", status="succeeded", seconds=Decimal("84.2"))
     stack.put("r1", "results.json", results("r1"))
-    found = document(rackrate(command, "r1", "--json", "--stack", stack.name))
-    assert found["run"]["seconds"] == 84.2
-    assert found["files"] == f"s3://{stack.bucket}/runs/r1/"
-    assert found["results"]["run"]["id"] == "r1"
+    document = rackrate.json(command, "r1")
+    assert document["run"]["seconds"] == 84.2
+    assert document["files"] == f"s3://{stack.bucket}/runs/r1/"
+    assert document["results"]["run"]["id"] == "r1"
 
 
 def test_what_json_has_no_word_for_is_null(stack: DeployedStack, rackrate: Rackrate) -> None:
     stack.record("r1", status="succeeded")
     stack.put("r1", "results.json", results("r1", counters={"odd": float("nan")}))
-    result = rackrate("show", "r1", "--json", "--stack", stack.name)
+    result = rackrate("show", "r1", "--json")
     assert "NaN" not in result.stdout
-    assert document(result)["results"]["counters"] == {"odd": None}
+    assert json.loads(result.stdout)["results"]["counters"] == {"odd": None}
 
 
 def test_a_failed_run_says_why_in_the_document(stack: DeployedStack, rackrate: Rackrate) -> None:
     stack.record("r1", status="failed", error="LinksDown", cause="2 of 4 pairs\nnode-a: refused")
     for command, code in (("show", 0), ("watch", 1)):
-        result = rackrate(command, "r1", "--json", "--stack", stack.name)
-        assert result.exit_code == code
-        assert document(result)["error"] == "LinksDown: 2 of 4 pairs\nnode-a: refused"
+        document = rackrate.json(command, "r1", code=code)
+        assert document["error"] == "LinksDown: 2 of 4 pairs\nnode-a: refused"
 
 
-def test_a_dry_run_is_its_plan(stack: DeployedStack, rackrate: Rackrate, tmp_path: Path) -> None:
+def test_a_dry_run_is_its_plan(stack: DeployedStack, rackrate: Rackrate) -> None:
     stack.define(machine(("Done", stack.recording("dry_run", "planned", blocks=6))))
     stack.put(RUN, "plan.json", PLANNED)
-    arguments = ("run", "--dry-run", "--json", "--stack", stack.name, "--name", RUN)
-    found = document(rackrate(*arguments, "--out", tmp_path))
-    assert found["plan"]["estimates"]["seconds"] == 3725.0
-    assert found["results"] is None
+    document = rackrate.json("run", "--dry-run", "--name", RUN)
+    assert document["plan"]["estimates"]["seconds"] == 3725.0
+    assert document["results"] is None
 
 
-def test_a_detached_run_is_its_id(stack: DeployedStack, rackrate: Rackrate, tmp_path: Path) -> None:
-    found = document(rackrate("run", "--detach", "--json", "--stack", stack.name, "--name", RUN))
+def test_a_detached_run_is_its_id(stack: DeployedStack, rackrate: Rackrate) -> None:
+    document = rackrate.json("run", "--detach", "--name", RUN)
     (execution,) = stack.executions()
-    assert found == {
+    assert document == {
         "run": {"id": RUN},
         "stack": stack.name,
         "execution_arn": execution["executionArn"],
     }
 
 
-def test_the_list_is_the_runs_that_were_asked_for(stack: DeployedStack, rackrate: Rackrate) -> None:
-    assert document(rackrate("list", "--json", "--stack", stack.name)) == {"runs": []}
+def test_the_list_is_the_runs(stack: DeployedStack, rackrate: Rackrate) -> None:
+    assert rackrate.json("list") == {"runs": []}
     stack.record("r1", status="succeeded", conclusion="It is better.")
     stack.record("r2", status="failed", started_at="2026-11-21T09:00:00Z")
-    found = document(rackrate("list", "--json", "--stack", stack.name))
-    assert [run["id"] for run in found["runs"]] == ["r2", "r1"]
-    assert all(run.keys() == RUN_KEYS for run in found["runs"])
+    document = rackrate.json("list")
+    assert [run["id"] for run in document["runs"]] == ["r2", "r1"]
+    assert all(run.keys() == RUN_KEYS for run in document["runs"])
 
 
 @pytest.mark.parametrize(
@@ -122,11 +106,10 @@ def test_the_list_is_the_runs_that_were_asked_for(stack: DeployedStack, rackrate
 def test_a_refusal_is_a_document_too(
     arguments: tuple[str, ...], stack: DeployedStack, rackrate: Rackrate
 ) -> None:
-    stack_option = () if "--stack" in arguments else ("--stack", stack.name)
-    result = rackrate(*arguments, "--json", *stack_option)
-    assert result.exit_code == 2
-    assert document(result).keys() == {"error"}
-    assert result.stderr == f"rackrate: {document(result)['error']}\n"
+    result = rackrate(*arguments, "--json", code=2)
+    document = json.loads(result.stdout)
+    assert document.keys() == {"error"}
+    assert result.stderr == f"rackrate: {document['error']}\n"
 
 
 @pytest.mark.parametrize(
@@ -135,9 +118,8 @@ def test_a_refusal_is_a_document_too(
 def test_a_wrong_use_of_the_command_line_is_a_document_too(
     arguments: tuple[str, ...], rackrate: Rackrate
 ) -> None:
-    result = rackrate(*arguments, "--json")
-    assert result.exit_code == 2
-    assert document(result)["error"]
+    result = rackrate(*arguments, "--json", code=2)
+    assert json.loads(result.stdout)["error"]
     assert "Usage" in result.stderr
 
 
@@ -147,6 +129,4 @@ def test_results_of_another_schema_are_refused_with_exit_code_2(
     stack.record("r1", status="succeeded")
     stack.put("r1", "results.json", results("r1", schema="rackrate.result.v2"))
     for command in ("show", "watch"):
-        result = rackrate(command, "r1", "--json", "--stack", stack.name)
-        assert result.exit_code == 2
-        assert "rackrate.result.v2" in document(result)["error"]
+        assert "rackrate.result.v2" in rackrate.json(command, "r1", code=2)["error"]

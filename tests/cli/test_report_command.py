@@ -42,21 +42,18 @@ def reported(stack: DeployedStack) -> DeployedStack:
 def test_the_page_is_copied_and_its_path_is_all_that_is_printed(
     reported: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
-    done = rackrate("report", "latest", "--out", tmp_path, "--stack", reported.name)
-    assert done.exit_code == 0, done.output
-    assert done.stdout == f"{tmp_path / 'r1' / 'report.html'}\n"
-    assert (tmp_path / "r1" / "report.html").read_bytes() == PAGE
-    assert not (tmp_path / "r1" / "raw").exists()
-    assert not (tmp_path / "latest").exists(), "an old run is not the newest one"
+    page = tmp_path / "out" / "r1" / "report.html"
+    assert rackrate("report", "latest").stdout == f"{page}\n"
+    assert page.read_bytes() == PAGE
+    assert not Path("out/r1/raw").exists()
+    assert not Path("out/latest").exists(), "an old run is not the newest one"
 
 
 def test_raw_outputs_are_put_where_the_page_links_to(
-    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    reported: DeployedStack, rackrate: Rackrate
 ) -> None:
-    done = rackrate("report", "r1", "--raw", "--out", tmp_path, "--stack", reported.name, "--json")
-    assert done.exit_code == 0, done.output
-    raw = tmp_path / "r1" / "raw"
-    assert {path.name: path.read_bytes() for path in raw.iterdir()} == {
+    done = rackrate("report", "r1", "--raw", "--json")
+    assert {path.name: path.read_bytes() for path in Path("out/r1/raw").iterdir()} == {
         "0001_treatment_rtt_a_b.1.txt": b"first",
         "0002_treatment_rtt_a_b.1.txt": b"second",
     }
@@ -65,57 +62,51 @@ def test_raw_outputs_are_put_where_the_page_links_to(
 
 
 def test_a_run_brings_its_raw_outputs_along_up_to_a_number(
-    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reported: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rackrate_cli.reading.files.RAW_WITH_A_RUN", 1)
-    done = rackrate("watch", "r1", "--out", tmp_path, "--stack", reported.name)
-    assert done.exit_code == 0, done.output
-    assert len(list((tmp_path / "r1" / "raw").iterdir())) == 1
+    done = rackrate("watch", "r1", "--out", "out")
+    assert len(list(Path("out/r1/raw").iterdir())) == 1
     assert "`rackrate report r1 --raw`" in " ".join(done.stderr.split())
 
 
 def test_the_link_opens_without_credentials_and_says_how_long(
-    reported: DeployedStack, rackrate: Rackrate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reported: DeployedStack, rackrate: Rackrate
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = rackrate("report", "r1", "--url", "--hours", "2", "--stack", reported.name)
-    assert done.exit_code == 0, done.output
+    done = rackrate("report", "r1", "--url", "--hours", "2")
     address = done.stdout.strip()
-    with urllib.request.urlopen(address) as answer:
-        assert answer.read() == PAGE
+    with urllib.request.urlopen(address) as response:
+        assert response.read() == PAGE
     assert "X-Amz-Expires=7200" in address
     assert "holds for 2 hours" in " ".join(done.stderr.split())
-    assert list(tmp_path.iterdir()) == [], "a link needs no directory"
+    assert list(Path().iterdir()) == [], "a link needs no directory"
 
 
-def test_a_link_of_temporary_credentials_is_said_to_end_with_them(
+def test_a_link_of_temporary_credentials_names_its_end(
     reported: DeployedStack, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    done = rackrate("report", "r1", "--url", "--stack", reported.name, "--json")
-    answer = json.loads(done.stdout)
-    assert answer["temporary_credentials"] is True
-    assert answer["seconds"] == 24 * 3600
+    done = rackrate("report", "r1", "--url", "--json")
+    document = json.loads(done.stdout)
+    assert document["temporary_credentials"] is True
+    assert document["seconds"] == 24 * 3600
     assert "ends with them if that is sooner" in " ".join(done.stderr.split())
 
 
 def test_what_has_no_page_is_refused_in_one_sentence(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.record("going", status="running", trials_measured=3)
     stack.record("empty", status="failed", trials_measured=0)
     stack.record("aborted", status="aborted", trials_measured=3)
-    for run_id, said in (
+    for run_id, message in (
         ("nope", 'no run "nope"'),
         ("going", "still going"),
         ("empty", "no measured trials"),
         ("aborted", "left no report.html"),
     ):
-        done = rackrate("report", run_id, "--out", tmp_path, "--stack", stack.name)
-        assert done.exit_code == 2
-        assert said in done.stderr
-        assert done.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+        assert message in rackrate.refused("report", run_id)
+    assert list(Path("out").iterdir()) == []
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-west-3", "cn-north-1"])
@@ -131,13 +122,11 @@ def test_the_link_names_the_host_of_its_region(
 
 
 def test_a_run_named_like_another_directory_overwrites_nothing(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.record("..", status="succeeded", trials_measured=1)
     stack.put("..", "report.html", PAGE)
     stack.put("..", "results.json", results(".."))
-    (tmp_path / "results.json").write_text("mine")
-    result = rackrate("report", "..", "--out", str(tmp_path / "out"), "--stack", stack.name)
-    assert result.exit_code == 2
-    assert "no name for a directory" in result.stderr
-    assert (tmp_path / "results.json").read_text() == "mine"
+    Path("results.json").write_text("mine")
+    assert "no name for a directory" in rackrate.refused("report", "..")
+    assert Path("results.json").read_text() == "mine"

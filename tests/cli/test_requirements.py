@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,9 +24,8 @@ from rackrate_cli.reading.requirements import (
 
 from rackrate.plan import fields
 from rackrate.verdict.estimator import Word
-from tests.waiting import HUNG_SECONDS
 
-from .conftest import DeployedStack, Rackrate, going_on, machine, results, verdict
+from .conftest import DeployedStack, Rackrate, Start, machine, results, verdict
 
 RUN = "run-20261121-070512-ab12"
 EARLIER = verdict(baseline="main: r1, r2, r3, r4", verdict="worse", ratio=0.9)
@@ -63,7 +60,7 @@ def checked(text: str, *, regressions: list[object] | None = None) -> Checked:
     return evaluate([parse_requirement(text)], read_results(content, RUN))[0]
 
 
-def test_what_is_known_of_plans_and_verdicts_is_what_the_stack_knows() -> None:
+def test_tests_and_verdicts_are_those_of_the_stack() -> None:
     assert DEFAULT_TESTS == fields.DEFAULT_TESTS
     assert set(VERDICTS) == set(get_args(Word))
     assert (LEAST_RUNS, MOST_RUNS) == (fields.LEAST_RUNS, fields.MAX_EARLIER_RUNS)
@@ -127,9 +124,9 @@ def test_why_it_is_not_met_names_the_arm_the_verdict_and_what_would_settle_it() 
 def test_fewer_than_four_earlier_runs_neither_meet_a_requirement_nor_fail_it(
     fields: dict[str, object], has: int
 ) -> None:
-    for asked in ("not worse", "worse", "inconclusive", "better or no meaningful difference"):
+    for verdicts in ("not worse", "worse", "inconclusive", "better or no meaningful difference"):
         with pytest.raises(Refusal, match=f"this baseline has {has}; add more with") as caught:
-            checked(f"tcp-1 {asked} than before", regressions=[verdict(**fields)])
+            checked(f"tcp-1 {verdicts} than before", regressions=[verdict(**fields)])
         assert caught.value.exit_code == 2
 
 
@@ -141,7 +138,7 @@ def test_an_inconclusive_verdict_from_four_runs_is_one_like_any_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("earlier", "baseline", "said"),
+    ("earlier", "baseline", "message"),
     [
         (
             "r1",
@@ -153,14 +150,14 @@ def test_an_inconclusive_verdict_from_four_runs_is_one_like_any_other() -> None:
     ],
 )
 def test_a_planned_run_with_too_few_earlier_runs_for_its_gate_is_refused(
-    earlier: object, baseline: str | None, said: str
+    earlier: object, baseline: str | None, message: str
 ) -> None:
     planned = {
         **PLANNED,
         "plan": {**PLANNED["plan"], "compare_with": earlier},
         "compare_with_baseline": baseline,
     }
-    with pytest.raises(Refusal, match=said):
+    with pytest.raises(Refusal, match=message):
         check_planned([parse_requirement("tcp-1 not worse than before")], planned)
     check_planned([parse_requirement("tcp-1 better")], planned)
 
@@ -179,7 +176,7 @@ def test_than_before_asks_of_the_earlier_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is empty"),
         ("   ", "is empty"),
@@ -195,8 +192,8 @@ def test_than_before_asks_of_the_earlier_run() -> None:
         ("tcp-1 better or not better", "met by every verdict"),
     ],
 )
-def test_what_is_no_requirement_is_refused_with_its_fault(text: str, said: str) -> None:
-    with pytest.raises(Refusal, match=said) as caught:
+def test_what_is_no_requirement_is_refused_with_its_fault(text: str, message: str) -> None:
+    with pytest.raises(Refusal, match=message) as caught:
         parse_requirement(text)
     assert caught.value.exit_code == 2
 
@@ -207,15 +204,15 @@ words = st.sampled_from([*" ".join(VERDICTS).split(), "not", "or", "than", "befo
 @given(st.text() | st.lists(words).map(" ".join))
 def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
     try:
-        found = parse_requirement(text)
+        requirement = parse_requirement(text)
     except Refusal as refusal:
         assert len(str(refusal).splitlines()) == 1
     else:
-        assert found.accepted < set(VERDICTS) and len(found.names) <= 3
+        assert requirement.accepted < set(VERDICTS) and len(requirement.names) <= 3
 
 
 @pytest.mark.parametrize(
-    ("text", "plan", "said"),
+    ("text", "plan", "message"),
     [
         ("tcp-9 better", {}, "use one of requests, requests-loaded, tcp-1 or tcp-8"),
         ("tcp-1 better", {"tests": ["rtt", {"name": "mine"}]}, "use one of rtt or mine"),
@@ -225,9 +222,9 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
     ],
 )
 def test_what_a_plan_can_never_give_is_refused_before_it_is_started(
-    text: str, plan: dict[str, object], said: str
+    text: str, plan: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(Refusal, match=said):
+    with pytest.raises(Refusal, match=message):
         check_plan([parse_requirement(text)], plan)
 
 
@@ -260,17 +257,16 @@ def test_what_a_planned_run_will_compare_may_be_required(text: str) -> None:
 
 
 def test_an_unmet_requirement_makes_the_exit_code_1_after_the_verdict_was_printed(
-    stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.define(machine(("Done", stack.recording("succeeded", "done"))))
     stack.put(RUN, "results.json", results(RUN))
-    plan = tmp_path / "plan.json"
-    plan.write_text('{"tests": ["tcp-1", "rtt"]}', "utf-8")
+    Path("plan.json").write_text('{"tests": ["tcp-1", "rtt"]}', "utf-8")
     result = rackrate(
-        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path, "--plan", plan,
-        "--require", "tcp-1 better", "--require", "rtt worse",
-    )  # fmt: skip
-    assert result.exit_code == 1
+        *("run", "--name", RUN, "--plan", "plan.json"),
+        *("--require", "tcp-1 better", "--require", "rtt worse"),
+        code=1,
+    )
     assert "987 Mbit/s" in result.stdout
     assert "Required: tcp-1 better: met" in result.stdout
     assert "Required: rtt worse: not met" in result.stdout
@@ -281,50 +277,36 @@ def test_an_unmet_requirement_makes_the_exit_code_1_after_the_verdict_was_printe
 def test_met_requirements_leave_the_exit_code_at_0(
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:
-    stack.record("r1", status="succeeded")
-    stack.put("r1", "results.json", results("r1"))
+    stack.measure("r1")
     for command in ("show", "watch"):
-        arguments = (command, "r1", "--stack", stack.name, "--require", "tcp-1 better")
-        assert rackrate(*arguments).exit_code == 0
+        rackrate(command, "r1", "--require", "tcp-1 better")
 
 
 def test_a_failed_run_meets_no_requirement(stack: DeployedStack, rackrate: Rackrate) -> None:
-    stack.record("r1", status="failed", error="TrialsLost", cause="9 of 36 trials lost")
-    stack.put("r1", "results.json", results("r1"))
+    stack.measure("r1", status="failed", error="TrialsLost", cause="9 of 36 trials lost")
     for command in ("show", "watch"):
-        result = rackrate(command, "r1", "--stack", stack.name, "--require", "tcp-1 better")
-        assert result.exit_code == 1, result.output
+        result = rackrate(command, "r1", "--require", "tcp-1 better", code=1)
         assert "TrialsLost" in result.stderr
 
 
 @pytest.mark.parametrize("text", ["tcp-9 better", "", "tcp-1 bettr"])
 def test_a_faulty_requirement_starts_nothing(
-    text: str, stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
+    text: str, stack: DeployedStack, rackrate: Rackrate
 ) -> None:
-    result = rackrate("run", "--stack", stack.name, "--out", tmp_path, "--require", text)
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
+    rackrate.refused("run", "--require", text)
     assert stack.executions() == []
 
 
 def test_a_requirement_that_the_planned_run_cannot_meet_stops_it(
-    stack: DeployedStack, start_rackrate: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    stack: DeployedStack, start: Start, tmp_path: Path
 ) -> None:
-    planned = stack.recording("running", "planned", blocks=6)
-    stack.define(machine(("Planned", planned), ("Wait", going_on())))
+    stack.define_endless("planned", blocks=6)
     stack.put(RUN, "plan.json", json.dumps(PLANNED).encode())
-    process = start_rackrate(
-        "run", "--stack", stack.name, "--name", RUN, "--out", tmp_path,
-        "--require", "tcp-1 treatmnt better",
-    )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "cleaning up" in line:
-            break
+    process = start("run", "--name", RUN, "--out", tmp_path, "--require", "tcp-1 treatmnt better")
+    process.until("cleaning up")
     assert stack.executions()[0]["status"] == "ABORTED"
     stack.record(RUN, status="aborted", phase="torn down")
-    _, errors = process.communicate(timeout=HUNG_SECONDS)
-    assert process.returncode == 2
+    _, errors = process.end(2)
     assert '"tcp-1 treatmnt better" fits nothing that is compared' in errors
 
 
@@ -333,7 +315,5 @@ def test_a_requirement_needs_the_end_of_a_run_that_measures(
     other: str, stack: DeployedStack, rackrate: Rackrate, tmp_path: Path
 ) -> None:
     for option, value in (("--require", "tcp-1 better"), ("--junit", str(tmp_path / "x.xml"))):
-        result = rackrate("run", "--stack", stack.name, other, option, value)
-        assert result.exit_code == 2
-        assert option in result.stderr
+        assert option in rackrate.refused("run", other, option, value)
     assert stack.executions() == []

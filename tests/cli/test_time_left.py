@@ -112,7 +112,7 @@ def test_no_time_is_estimated_for_what_is_left_after_the_blocks(fields: dict[str
     assert followed.describe(run(block=6), 60)[1] is not None
 
 
-def test_a_log_is_told_of_a_delay_at_its_begin_and_each_time_it_has_doubled() -> None:
+def test_a_log_reports_a_delay_at_its_begin_and_each_time_it_has_doubled() -> None:
     console = Console(file=StringIO(), width=80)
     display = LineDisplay(console)
     display.show("block 6 of 6", 90, just(60))
@@ -170,7 +170,7 @@ def test_pauses_lie_between_the_blocks_that_are_left() -> None:
     assert left.estimate(pace(block=6, **around), 380) == just(12 + 8)
 
 
-def test_the_time_left_is_told_with_both_ends_where_they_differ() -> None:
+def test_the_time_left_is_printed_with_both_ends_where_they_differ() -> None:
     assert time_left(Left(121, 244)) == "about 2 min 00 s to 4 min 05 s left"
     assert time_left(just(121)) == "about 2 min 00 s left"
     assert time_left(Left(3, 61)) == "up to 1 min 00 s left"
@@ -185,5 +185,5 @@ def test_a_block_is_one_of_at_most_so_many_until_the_run_has_decided() -> None:
 def test_the_node_that_a_run_waits_for_is_named_once() -> None:
     missing = {"node-b": "2026-11-21T07:05:12Z"}
     assert describe(run(block=3, missing_since=missing)).endswith("no server on node-b")
-    said = describe(run(block=3, missing_since=missing, phase="waiting for node-b"))
-    assert said == "waiting for node-b, block 3 of 6"
+    shown = describe(run(block=3, missing_since=missing, phase="waiting for node-b"))
+    assert shown == "waiting for node-b, block 3 of 6"

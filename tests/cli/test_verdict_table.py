@@ -46,22 +46,22 @@ def test_a_run_s_details_are_printed_on_demand_only() -> None:
     why = "Stopped after 6 of at most 12 blocks: every verdict is settled."
     trial = {"arm": "a", "test": "rtt", "client": "x", "server": "y", "metric": "rtt", "unit": "s"}
     warm_up = {"measured": 2, "failed": 0, "trials": [trial | {"status": "measured"}] * 2}
-    found = results("r", stopped=stopped(why), warm_up=warm_up)
+    content = results("r", stopped=stopped(why), warm_up=warm_up)
     conclusion = "The cluster placement group doubles what one flow carries."
-    told = " ".join(printed(found, verbose=True).split())
+    shown = " ".join(printed(content, verbose=True).split())
     for part in (why, conclusion, "single-flow", "98.7 %", "variability", "Warm-up trials"):
-        assert part in told, part
-        assert part not in printed(found), part
+        assert part in shown, part
+        assert part not in printed(content), part
 
 
 def test_the_first_line_has_the_time_of_the_claim_and_not_that_of_the_run() -> None:
-    told = printed(results("r", verdicts=[verdict(scope="these nodes", span_seconds=26.0)]))
-    assert "on these nodes, 26 s" in " ".join(told.split())
+    shown = printed(results("r", verdicts=[verdict(scope="these nodes", span_seconds=26.0)]))
+    assert "on these nodes, 26 s" in " ".join(shown.split())
     old = printed(results("r", verdicts=[verdict(scope="these nodes", span_seconds=None)]))
-    assert "1 min 24 s" not in told + old  # the run's 84.2 s
+    assert "1 min 24 s" not in shown + old  # the run's 84.2 s
 
 
-def test_nothing_is_said_to_explain_a_difference_that_is_not_settled() -> None:
+def test_nothing_explains_a_difference_that_is_not_settled() -> None:
     one_block = verdict(verdict="inconclusive", ci95=None, ci_simultaneous=None, more_blocks=5)
     text = printed(results("r", verdicts=[one_block]), verbose=True)
     assert "single-flow" in text and "explain" not in text
@@ -185,9 +185,9 @@ def test_a_settled_verdict_asks_for_no_more() -> None:
 def test_marks_are_counted_once_a_trial_and_named_on_demand() -> None:
     trial = {"arm": "treatment", "test": "rtt", "client": "a", "server": "b", "text": "busy"}
     marks = [trial | {"block": block, "mark": mark} for block, mark in MARKS]
-    found = results("r", marks=marks, mark_notes=["2 of 35 trials were limited by a CPU."])
-    assert "2 of 35 trials are marked; --verbose names why." in printed(found)
-    assert "Marked: 2 of 35 trials were limited by a CPU." in printed(found, verbose=True)
+    content = results("r", marks=marks, mark_notes=["2 of 35 trials were limited by a CPU."])
+    assert "2 of 35 trials are marked; --verbose names why." in printed(content)
+    assert "Marked: 2 of 35 trials were limited by a CPU." in printed(content, verbose=True)
     assert "marked" not in printed(results("r"))
 
 
@@ -203,12 +203,12 @@ def test_an_earlier_run_has_a_table_of_its_own() -> None:
     assert "run-20261120-090000-ab12" in text and "earlier" in text and "worse" in text
 
 
-def test_several_earlier_runs_are_told_by_their_number_and_name() -> None:
+def test_several_earlier_runs_are_named_by_their_number_and_name() -> None:
     runs = ", ".join(f"run-2026112{n}-090000-ab12" for n in range(4))
-    for name, said in (("main", "against the 4 runs of main"), ("4 runs", "against the 4 runs")):
+    for name, message in (("main", "against the 4 runs of main"), ("4 runs", "against the 4 runs")):
         text = printed(results("r", regressions=[verdict(baseline=f"{name}: {runs}")]))
         assert max(map(len, text.splitlines())) <= 80
-        assert said in text and "earlier" in text
+        assert message in text and "earlier" in text
 
 
 def test_a_verdict_that_lacks_earlier_runs_says_how_many() -> None:
@@ -219,11 +219,11 @@ def test_a_verdict_that_lacks_earlier_runs_says_how_many() -> None:
 
 def test_failed_trials_are_counted_with_their_causes() -> None:
     causes = [{"count": 1, "cause": f"cause {n}", "where": ["treatment, a → b"]} for n in range(5)]
-    found = results("r", trials={"planned": 36, "measured": 31, "failed": 5, "causes": causes})
-    assert "31 of 36 trials measured, 5 failed" in printed(found)
-    assert "1 trial (treatment, a → b): cause 0" in printed(found)
-    assert "2 more causes" in printed(found) and "cause 4" not in printed(found)
-    assert "cause 4" in printed(found, verbose=True)
+    content = results("r", trials={"planned": 36, "measured": 31, "failed": 5, "causes": causes})
+    assert "31 of 36 trials measured, 5 failed" in printed(content)
+    assert "1 trial (treatment, a → b): cause 0" in printed(content)
+    assert "2 more causes" in printed(content) and "cause 4" not in printed(content)
+    assert "cause 4" in printed(content, verbose=True)
 
 
 def test_each_arm_has_its_own_table() -> None:
@@ -232,7 +232,7 @@ def test_each_arm_has_its_own_table() -> None:
     assert "treatment (cluster) against" in text
 
 
-def test_no_verdict_is_said_in_words() -> None:
+def test_no_verdict_is_printed_in_words() -> None:
     text = printed(results("r", verdicts=[]))
     assert "No verdict" in text and "doubles what one flow carries" in text
 
@@ -248,18 +248,18 @@ def test_results_of_another_schema_are_refused_not_guessed(content: bytes) -> No
 
 def test_the_figures_beside_a_change_are_those_whose_quotient_it_is() -> None:
     """A run printed `+2.3 %  629 → 600 µs`."""
-    found = verdict(
+    fields = verdict(
         test="rtt", metric="rtt", unit="s", ratio=1.023, arm_median=600e-6, baseline_median=629e-6
     )
     means = {"arm_mean": 635e-6, "baseline_mean": 621e-6}
-    read = read_results(results("r", verdicts=[{**found, **means}]), "r")
+    read = read_results(results("r", verdicts=[{**fields, **means}]), "r")
     for text in (printed_of(read), markdown("r", read).decode(), junit_xml("r", read).decode()):
         assert "621 → 635 µs" in text and "629" not in text
-    older = read_results(results("r", verdicts=[found]), "r")
+    older = read_results(results("r", verdicts=[fields]), "r")
     assert "629 → 600 µs" in printed_of(older)
 
 
-def test_a_drift_of_one_arm_is_marked_in_its_row_and_told_below() -> None:
+def test_a_drift_of_one_arm_is_marked_in_its_row_and_named_below() -> None:
     drift = "treatment fell by 12 % from block 4 on, while baseline did not"
     read = read_results(results("r", verdicts=[verdict(drift=drift), verdict(test="tcp-8")]), "r")
     for text in (printed_of(read), markdown("r", read).decode()):
@@ -268,7 +268,7 @@ def test_a_drift_of_one_arm_is_marked_in_its_row_and_told_below() -> None:
     assert drift in junit_xml("r", read).decode()
 
 
-def printed_of(found: Results) -> str:
+def printed_of(run: Results) -> str:
     console = Console(file=io.StringIO(), width=80)
-    print_results(console, found)
+    print_results(console, run)
     return console.file.getvalue()
