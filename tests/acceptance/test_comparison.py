@@ -77,7 +77,7 @@ def other_end(archive: Archive) -> None:
     archive.calls[2]["answer"]["Status"] = "UPDATE_COMPLETE"
 
 
-def no_answer(archive: Archive) -> None:
+def missing_call(archive: Archive) -> None:
     del archive.calls[3]
 
 
@@ -93,7 +93,7 @@ def refused_function(archive: Archive) -> None:
         (other_code, "StackNotFound"),
         (other_order, "CREATE_COMPLETE → CREATE_IN_PROGRESS"),
         (other_end, "UPDATE_COMPLETE"),
-        (no_answer, "only the replay made this call"),
+        (missing_call, "only the replay made this call"),
         (refused_function, "AccessDenied"),
     ],
 )

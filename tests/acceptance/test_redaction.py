@@ -80,9 +80,9 @@ def test_what_the_model_calls_sensitive_and_what_its_name_gives_away_is_hidden()
     assert "2026-11-28" in written
 
 
-def test_a_recorded_program_writes_its_calls_and_what_they_answer(tmp_path: Path) -> None:
+def test_a_recorded_program_writes_its_calls_and_their_responses(tmp_path: Path) -> None:
     file = tmp_path / "calls.jsonl"
-    told = {"file": str(file), "part": "p", "program": "x", "salt": "s", "names": []}
+    settings = {"file": str(file), "part": "p", "program": "x", "salt": "s", "names": []}
     (tmp_path / "program.py").write_text(
         "import boto3\n"
         "from botocore.config import Config\n"
@@ -95,7 +95,7 @@ def test_a_recorded_program_writes_its_calls_and_what_they_answer(tmp_path: Path
         [sys.executable, "-m", "acceptance.recording", "program"],
         env=os.environ
         | {
-            VARIABLE: json.dumps(told),
+            VARIABLE: json.dumps(settings),
             "PYTHONPATH": f"{Path(__file__).resolve().parents[2]}:{tmp_path}",
             "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
             "AWS_SECRET_ACCESS_KEY": "secret",

@@ -113,12 +113,12 @@ def commands(text: str) -> list[list[str]]:
         )
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         words = record.read_text("utf-8").split("\0")[:-1] if record.exists() else []
-    found = []
+    read = []
     while words:
         count = int(words[0])
-        found.append(words[1 : 1 + count])
+        read.append(words[1 : 1 + count])
         words = words[1 + count :]
-    return found
+    return read
 
 
 def copy_of_repository(directory: Path) -> Path:

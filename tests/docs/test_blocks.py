@@ -89,7 +89,7 @@ def test_every_block_is_of_a_language_and_a_kind_that_is_checked():
 
 def test_text_holds_no_commands():
     """Nobody would run commands in such a block."""
-    found = [
+    lines = [
         f"{block}: {line}"
         for block in BLOCKS
         if block.language == "text"
@@ -98,7 +98,7 @@ def test_text_holds_no_commands():
             r"\s*([$#] |make |rackrate (run|list|show)\b|aws [a-z0-9-]+ |kubectl |sam )", line
         )
     ]
-    assert found == []
+    assert lines == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -173,13 +173,13 @@ def test_bash_itself_reads_the_commands():
         'aws s3 ls "$(aws sts get-caller-identity \\\n  --query Account)" | jq . >out.json\n'
         ". .venv/bin/activate\n.venv/bin/python -m lab env\n"
     )
-    found = commands(text)
-    assert ["rackrate", "run", "--plan", "x.json"] in found
-    assert ["aws", "sts", "get-caller-identity", "--query", "Account"] in found
-    assert ["aws", "s3", "ls", ""] in found
-    assert ["jq", "."] in found
-    assert [".venv/bin/python", "-m", "lab", "env"] in found
-    assert len(found) == 5
+    read = commands(text)
+    assert ["rackrate", "run", "--plan", "x.json"] in read
+    assert ["aws", "sts", "get-caller-identity", "--query", "Account"] in read
+    assert ["aws", "s3", "ls", ""] in read
+    assert ["jq", "."] in read
+    assert [".venv/bin/python", "-m", "lab", "env"] in read
+    assert len(read) == 5
     with pytest.raises(AssertionError, match="unexpected EOF"):
         commands("rackrate run 'one quote")
 
@@ -208,8 +208,8 @@ def check_command(argv: list[str]) -> None:
         case "aws":
             check_aws(rest)
         case "make":
-            wanted = {word for word in rest if "=" not in word and not word.startswith("-")}
-            assert wanted <= TARGETS, f"no target {wanted - TARGETS}"
+            targets = {word for word in rest if "=" not in word and not word.startswith("-")}
+            assert targets <= TARGETS, f"no target {targets - TARGETS}"
         case ".venv/bin/python":
             assert rest[:2] == ["-m", "lab"], argv
             from lab.__main__ import app as lab
@@ -267,12 +267,12 @@ def check_aws(words: list[str]) -> None:
     name, operation = words[:2]
     assert name in services, f"aws has no service {name}"
     service = services[name]
-    asked = getattr(service, "subcommand_table", None)  # of the CLI's own, such as s3
-    operations = service._get_command_table() if asked is None else asked
+    own = getattr(service, "subcommand_table", None)  # of the CLI's own, such as s3
+    operations = service._get_command_table() if own is None else own
     assert operation in operations, f"aws {name} has no operation {operation}"
     options |= set(operations[operation].arg_table)
-    given = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
-    assert given <= options, f"aws {name} {operation} has no option {given - options}"
+    named = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
+    assert named <= options, f"aws {name} {operation} has no option {named - options}"
 
 
 # -- blocks of other languages
@@ -318,14 +318,14 @@ def test_python_is_quoted_from_the_file_that_its_title_names(block: Block):
     )
 
 
-def test_blocks_are_found_where_they_are_indented_and_nested(tmp_path, monkeypatch):
+def test_blocks_are_read_where_they_are_indented_and_nested(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.docs.blocks.ROOT", tmp_path)
     page = tmp_path / "page.md"
     page.write_text(
         '1. One\n\n   ```sh title="Lab"\n   ls\n   ```\n\n````text\n```sh\nls\n```\n````\n'
     )
-    found = list(blocks_of(page))
-    assert [(b.language, b.title, b.text) for b in found] == [
+    blocks = list(blocks_of(page))
+    assert [(b.language, b.title, b.text) for b in blocks] == [
         ("sh", "Lab", "ls\n"),
         ("text", "", "```sh\nls\n```\n"),
     ]

@@ -54,7 +54,7 @@ def test_every_error_of_a_run_has_its_section():
     assert named <= HEADINGS
 
 
-def test_every_error_the_state_machine_knows_is_told_of():
+def test_every_error_the_state_machine_knows_is_documented():
     definition = asl.read(ROOT / "statemachine" / "benchmark.asl.yaml")
     named = {
         error
@@ -162,10 +162,10 @@ def test_a_plan_whose_tools_the_default_image_lacks_names_the_parameter(folder):
 # -- what is made of templates and models
 
 
-def test_what_is_made_is_what_templates_and_models_say_now():
-    made = references.documents()
-    assert made
-    stale = [path.name for path, text in made.items() if path.read_text("utf-8") != text]
+def test_generated_pages_are_what_templates_and_models_say_now():
+    documents = references.documents()
+    assert documents
+    stale = [path.name for path, text in documents.items() if path.read_text("utf-8") != text]
     assert stale == [], "make docs"
 
 

@@ -98,10 +98,10 @@ def test_the_search_knows_the_pages_and_not_the_files_shown_as_they_are(pages):
     index = json.loads(
         (pages["index.html"].parent / "search" / "search_index.json").read_text("utf-8")
     )
-    known = {entry["location"].partition("#")[0] for entry in index["docs"]}
-    assert {"troubleshooting.html", "plan.html", "reading-a-verdict.html"} <= known
+    places = {entry["location"].partition("#")[0] for entry in index["docs"]}
+    assert {"troubleshooting.html", "plan.html", "reading-a-verdict.html"} <= places
     assert any("NodesUnavailable" in entry["title"] for entry in index["docs"])
-    assert not [each for each in known if each.endswith((".yaml.html", ".py.html", ".yml.html"))]
+    assert not [each for each in places if each.endswith((".yaml.html", ".py.html", ".yml.html"))]
 
 
 def test_what_is_a_list_or_a_table_where_it_is_written_is_one_in_the_site(pages):
@@ -136,36 +136,36 @@ def test_a_file_outside_of_docs_has_a_page_that_shows_it_and_its_links_hold(page
     assert 'href="lint/index.html"' in contributing
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[gone](no-such-page.md)",
-        "[gone](../templates/no-such.yaml)",
-        "[gone](#no-such-heading)",
-        "[gone](other.md#no-such-heading)",
+@pytest.fixture
+def small(tmp_path):
+    """A directory for docs with two pages that link to nothing else."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    shutil.copy(ROOT / "docs" / "site.css", docs)
+    (docs / "index.md").write_text("# Page\n\n[other](other.md#other)\n")
+    (docs / "other.md").write_text("# Other\n")
+    return docs
+
+
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path, small):
+    links = (
+        "[lost](no-such-page.md)",
+        "[lost](../templates/no-such.yaml)",
+        "[lost](#no-such-heading)",
+        "[lost](other.md#no-such-heading)",
         "[a folder](./plans/)",
         "[rooted](/other.md)",
-        "![gone](no-such.svg)",
-    ],
-)
-def test_a_link_that_leads_nowhere_is_an_error(tmp_path, text):
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    shutil.copy(ROOT / "docs" / "site.css", docs)
-    (docs / "other.md").write_text("# Other\n")
-    (docs / "index.md").write_text(f"# Page\n\n[other](other.md#other)\n\n{text}\n")
-    with pytest.raises(Abort, match="Aborted with 1 warnings"):
-        built(tmp_path, docs, ["index.md", "other.md"])
+        "![lost](no-such.svg)",
+    )
+    with (small / "index.md").open("a") as page:
+        page.write("\n\n".join(links))
+    with pytest.raises(Abort, match=f"Aborted with {len(links)} warnings"):
+        built(tmp_path, small, ["index.md", "other.md"])
 
 
-def test_a_page_that_nobody_would_find_is_an_error(tmp_path):
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    shutil.copy(ROOT / "docs" / "site.css", docs)
-    (docs / "index.md").write_text("# Page\n")
-    (docs / "other.md").write_text("# Other\n")
+def test_a_page_that_nobody_would_find_is_an_error(tmp_path, small):
     with pytest.raises(Abort, match="Aborted with 1 warnings"):
-        built(tmp_path, docs, ["index.md"])
+        built(tmp_path, small, ["index.md"])
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -200,7 +200,7 @@ def test_code_is_left_alone_when_links_are_pointed_elsewhere():
 
 
 @pytest.mark.parametrize("name", ["run", "campaign"])
-def test_a_sample_page_is_reached_and_tells_that_it_is_of_a_lab(pages, name):
+def test_a_sample_page_is_reached_and_says_that_it_is_of_a_lab(pages, name):
     linked = {
         attributes.get("href")
         for tag, attributes in Elements(pages["samples.html"].read_text("utf-8")).elements

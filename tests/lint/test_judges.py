@@ -105,8 +105,8 @@ def judge(directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    """What the judges say of a copy of our templates with all mistakes."""
+def judged(tmp_path_factory):
+    """What the judges print of a copy of our templates with all mistakes."""
     copy = tmp_path_factory.mktemp("broken")
     shutil.copy(ROOT / "template.yaml", copy)
     for folder in ("templates", "statemachine", "docs/ci", "lint"):
@@ -128,13 +128,13 @@ def test_ours_have_no_mistake_and_no_excuse_too_many():
 
 
 @pytest.mark.parametrize("finding", [mistake[-1] for mistake in MISTAKES.values()], ids=MISTAKES)
-def test_a_mistake_is_found(found, finding):
-    assert finding in found
+def test_a_mistake_is_reported(judged, finding):
+    assert finding in judged
 
 
-def test_what_is_excused_is_not_reported(found):
-    assert "lambda:SourceFunctionArn" not in found
+def test_what_is_excused_is_not_reported(judged):
+    assert "lambda:SourceFunctionArn" not in judged
 
 
-def test_an_excuse_that_is_not_needed_is_refused(found):
-    assert f"nothing is found that '{USELESS}' excuses; remove it" in found
+def test_an_excuse_that_is_not_needed_is_refused(judged):
+    assert f"nothing is found that '{USELESS}' excuses; remove it" in judged

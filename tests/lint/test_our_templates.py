@@ -40,7 +40,7 @@ def checkout(tmp_path_factory):
     BREAKAGES,
     ids=[f"{ALL[rule].id}-{pattern}" for rule, _, _, pattern, _ in BREAKAGES],
 )
-def test_a_template_of_ours_that_is_broken_is_found(
+def test_a_template_of_ours_that_is_broken_is_reported(
     checkout, rule, template, broken, pattern, replacement
 ):
     path = checkout / broken

@@ -50,11 +50,11 @@ STARS = {
 @pytest.mark.parametrize("lines", STARS.values(), ids=STARS)
 class TestStars:
     def test_a_star_without_a_reason_is_refused(self, findings, lines):
-        (found,) = findings(
+        (finding,) = findings(
             rules.StarsHaveReasons, policy("\n".join(INDENT + line for line in lines))
         )
-        assert "and nothing says why; list what is needed" in found
-        assert "Resources/Role/Properties/Policies/0/PolicyDocument/Statement/1" in found
+        assert "and nothing says why; list what is needed" in finding
+        assert "Resources/Role/Properties/Policies/0/PolicyDocument/Statement/1" in finding
 
     def test_a_reason_in_the_statement_will_do(self, findings, lines):
         first, second = lines
@@ -124,12 +124,12 @@ NAMED = ", Condition: {StringEquals: {'aws:SourceAccount': !Ref AWS::AccountId}}
 @pytest.mark.parametrize("service", ["lambda", "states", "scheduler", "codebuild", "eks"])
 def test_a_service_that_names_the_account_is_trusted_for_this_account_only(findings, service):
     trusted = f"{service}.amazonaws.com"
-    (found,) = findings(rules.TrustNamesTheAccount, trusting(trusted))
-    assert f"Mine trusts {trusted} for any account; add Condition" in found
+    (finding,) = findings(rules.TrustNamesTheAccount, trusting(trusted))
+    assert f"Mine trusts {trusted} for any account; add Condition" in finding
     assert findings(rules.TrustNamesTheAccount, trusting(trusted, NAMED)) == []
 
 
-def test_ec2_names_no_account_so_none_is_asked_for(findings):
+def test_ec2_names_no_account_so_none_is_required(findings):
     assert findings(rules.TrustNamesTheAccount, trusting("ec2.amazonaws.com")) == []
 
 
@@ -142,11 +142,11 @@ def test_a_function_in_the_vpc_does_not_get_the_rights_that_lambda_needs(finding
           ManagedPolicyArns:
             - arn:aws:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole
     """
-    (found,) = findings(rules.OnlyLambdaMakesInterfaces, managed)
-    assert "lets the function's code make interfaces" in found
+    (finding,) = findings(rules.OnlyLambdaMakesInterfaces, managed)
+    assert "lets the function's code make interfaces" in finding
     allowed = INDENT + "Action: ec2:CreateNetworkInterface\n" + INDENT + "Resource: '*'"
-    (found,) = findings(rules.OnlyLambdaMakesInterfaces, policy(allowed))
-    assert "deny it with the condition key" in found
+    (finding,) = findings(rules.OnlyLambdaMakesInterfaces, policy(allowed))
+    assert "deny it with the condition key" in finding
     denied = f"""{allowed}
               - Effect: Deny
                 Action: ec2:CreateNetworkInterface

@@ -93,7 +93,7 @@ def test_a_role_that_allows_exactly_what_the_definition_does_is_taken(findings):
 
 
 @pytest.mark.parametrize(
-    ("definition", "template", "said"),
+    ("definition", "template", "messages"),
     [
         ([], [('"s3:GetObject", ', "")], ["Role does not allow s3:GetObject, which state 'Items'"]),
         ([], [('"states:StartExecution", ', "")], ["does not allow states:StartExecution"]),
@@ -137,10 +137,12 @@ def test_a_role_that_allows_exactly_what_the_definition_does_is_taken(findings):
         ),
     ],
 )
-def test_a_role_that_allows_too_little_or_too_much_is_refused(findings, definition, template, said):
-    found = findings(definition, template)
-    for words in said:
-        assert any(words in each for each in found), found
+def test_a_role_that_allows_too_little_or_too_much_is_refused(
+    findings, definition, template, messages
+):
+    reported = findings(definition, template)
+    for message in messages:
+        assert any(message in finding for finding in reported), reported
 
 
 #: A task that starts an execution of another state machine and waits for its end.
@@ -155,8 +157,8 @@ def test_a_task_that_awaits_an_execution_needs_the_rule_by_which_step_functions_
 ):
     missing = {
         action
-        for found in findings(NESTED)
-        for action in re.findall(r"does not allow (\S+), which state 'Work'", found)
+        for finding in findings(NESTED)
+        for action in re.findall(r"does not allow (\S+), which state 'Work'", finding)
     }
     assert missing == {
         "events:DescribeRule",
@@ -165,5 +167,4 @@ def test_a_task_that_awaits_an_execution_needs_the_rule_by_which_step_functions_
         "states:StopExecution",
     }
     not_waiting = [("startExecution.sync:2", "startExecution")]
-    found = findings([*NESTED, *not_waiting])
-    assert not any("events:" in each for each in found)
+    assert not any("events:" in finding for finding in findings([*NESTED, *not_waiting]))

@@ -87,8 +87,8 @@ class Taskcat:
                 assert driver.stdin is not None
                 driver.stdin.close()
                 stack.deletion.append(_stack(driver, delete_seconds))
-        gone = stack.deletion[0]
-        assert gone.status == "DELETE_COMPLETE", f"{gone.status}: {'; '.join(gone.reasons)}"
+        end = stack.deletion[0]
+        assert end.status == "DELETE_COMPLETE", f"{end.status}: {'; '.join(end.reasons)}"
 
     @contextlib.contextmanager
     def _driver(
@@ -132,11 +132,11 @@ def in_lab(status: Mapping[str, Any], directory: Path) -> Taskcat:
 
 
 def _stack(driver: subprocess.Popen[bytes], seconds: float) -> Deployment:
-    answer = json.loads(_line(driver, seconds))
-    if "error" in answer:
-        raise TaskcatError(answer["error"])
-    answer["reasons"] = tuple(answer["reasons"])
-    return Deployment(**answer)
+    result = json.loads(_line(driver, seconds))
+    if "error" in result:
+        raise TaskcatError(result["error"])
+    result["reasons"] = tuple(result["reasons"])
+    return Deployment(**result)
 
 
 def _line(driver: subprocess.Popen[bytes], seconds: float) -> bytes:
@@ -146,13 +146,13 @@ def _line(driver: subprocess.Popen[bytes], seconds: float) -> bytes:
     """
     assert driver.stdout is not None
     deadline = time.monotonic() + seconds
-    answer: Any = b""
-    while not answer.endswith(b"\n"):
+    line: Any = b""
+    while not line.endswith(b"\n"):
         ready, _, _ = select.select([driver.stdout], [], [], max(0.0, deadline - time.monotonic()))
         assert ready, f"taskcat has said nothing for {seconds:.0f} s"
         # Read what is available, because readline would wait for the end of the line.
         more = os.read(driver.stdout.fileno(), 65536)
         if not more:
             raise TaskcatError("taskcat ended without an answer")
-        answer += more
-    return bytes(answer)
+        line += more
+    return bytes(line)

@@ -88,10 +88,10 @@ def test_a_repository_is_named_as_its_tokens_name_it(repository: str, taken: boo
 def test_the_page_lists_what_an_account_has_to_hold_for_which_test() -> None:
     listed = dict(re.findall(r"\| `(/rackrate/taskcat/[a-z-]+)` \| `([a-z-]+)` \|", PAGE))
     used = {
-        found: test
-        for test, given in TESTS.items()
-        for value in given.values()
-        for found in PLACEHOLDER.findall(value)
+        name: test
+        for test, parameters in TESTS.items()
+        for value in parameters.values()
+        for name in PLACEHOLDER.findall(value)
     }
     assert listed == used
     assert set(listed) == set(IN_AN_ACCOUNT)
@@ -112,8 +112,8 @@ def test_the_action_gives_its_script_every_input_that_it_reads() -> None:
     read = set(re.findall(r"\$\{?(INPUT_[A-Z]+)", script))
     (measure,) = (step for step in ACTION["runs"]["steps"] if step.get("id") == "measure")
     assert read == set(measure["env"])
-    wanted = {f"INPUT_{name.upper()}" for name in ACTION["inputs"]}
-    assert read == wanted - {"INPUT_COMMENT", "INPUT_TOKEN"}
+    inputs = {f"INPUT_{name.upper()}" for name in ACTION["inputs"]}
+    assert read == inputs - {"INPUT_COMMENT", "INPUT_TOKEN"}
 
 
 def test_the_page_on_ci_names_every_input_of_the_action() -> None:

@@ -58,7 +58,7 @@ def test_every_value_is_text_because_taskcat_makes_python_text_of_others() -> No
 
 
 def test_no_test_sets_what_the_project_would_overrule() -> None:
-    assert {name: set(given) & set(FOR_EVERY_TEST) for name, given in TESTS.items()} == {
+    assert {name: set(parameters) & set(FOR_EVERY_TEST) for name, parameters in TESTS.items()} == {
         name: set() for name in TESTS
     }
 
@@ -76,8 +76,8 @@ def test_what_a_template_refuses_would_be_noticed() -> None:
 def test_every_choice_of_the_stack_is_tried_by_a_test_or_has_its_reason() -> None:
     varied = {
         name
-        for test, given in TESTS.items()
-        for name, value in {**given, **FOR_EVERY_TEST}.items()
+        for test, parameters in TESTS.items()
+        for name, value in {**parameters, **FOR_EVERY_TEST}.items()
         if value != str(template_of(test)["Parameters"][name].get("Default"))
     }
     names = {name for template in TEMPLATES.values() for name in template["Parameters"]}
@@ -86,8 +86,8 @@ def test_every_choice_of_the_stack_is_tried_by_a_test_or_has_its_reason() -> Non
 
 def test_no_two_tests_choose_the_same() -> None:
     choices = [
-        {name: value for name, value in given.items() if name != "RunOnCreate"}
-        for given in TESTS.values()
+        {name: value for name, value in parameters.items() if name != "RunOnCreate"}
+        for parameters in TESTS.values()
     ]
     assert [chosen for chosen in choices if choices.count(chosen) > 1] == []
     assert TESTS["default"].keys() == {"RunOnCreate"}
@@ -105,9 +105,9 @@ def test_numbers_have_quoted_defaults_since_taskcat_drops_what_is_set_for_others
 
 def test_runs_on_create_are_the_short_plan_where_the_run_is_the_point() -> None:
     runs = {
-        name: json.loads(given["RunOnCreate"])
-        for name, given in TESTS.items()
-        if "RunOnCreate" in given
+        name: json.loads(parameters["RunOnCreate"])
+        for name, parameters in TESTS.items()
+        if "RunOnCreate" in parameters
     }
     assert set(runs) == {
         *("default", "ena-express", "existing-cluster", "private-nat", "private-endpoints"),
@@ -118,26 +118,16 @@ def test_runs_on_create_are_the_short_plan_where_the_run_is_the_point() -> None:
     assert all(plan == SHORT for plan in runs.values())
 
 
-def test_everything_of_an_account_that_a_test_uses_is_known() -> None:
-    used = {
-        found
-        for given in TESTS.values()
-        for value in given.values()
-        for found in PLACEHOLDER.findall(value)
-    }
-    assert used == set(IN_AN_ACCOUNT)
-
-
 def template_of(test: str) -> dict[str, Any]:
     """The template that a test deploys."""
     path = CONFIGURED["tests"][test].get("template", CONFIGURED["project"]["template"])
     return TEMPLATES[Path(path).name]
 
 
-def check(test: str, given: Mapping[str, str]) -> None:
+def check(test: str, parameters: Mapping[str, str]) -> None:
     """Raise TemplateError for parameters that CloudFormation refuses before it creates anything."""
     rendered = {
-        name: PLACEHOLDER.sub(lambda found: IN_AN_ACCOUNT[found[1]], value)
-        for name, value in given.items()
+        name: PLACEHOLDER.sub(lambda match: IN_AN_ACCOUNT[match[1]], value)
+        for name, value in parameters.items()
     }
     resolve_parameters(template_of(test), rendered)

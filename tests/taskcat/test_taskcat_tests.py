@@ -42,9 +42,9 @@ def test_without_a_bucket_it_says_which_variable_to_set(tmp_path: Path) -> None:
 
 
 def test_without_credentials_it_says_how_to_get_some(tmp_path: Path) -> None:
-    said = refused(tmp_path, S3_BUCKET="anything")
-    assert "AWS accepts no credentials from here" in said
-    assert "docs/ci.md" in said
+    message = refused(tmp_path, S3_BUCKET="anything")
+    assert "AWS accepts no credentials from here" in message
+    assert "docs/ci.md" in message
 
 
 @mock_aws
@@ -87,8 +87,8 @@ def test_a_test_is_left_out_by_name_when_the_account_lacks_what_it_needs(
 
 
 def test_a_name_that_is_no_test_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(taskcat_tests.Refusal, match=r"names gone, .* It has: plain, own"):
-        taskcat_tests.chosen(TESTS, "plain,gone")
+    with pytest.raises(taskcat_tests.Refusal, match=r"names lost, .* It has: plain, own"):
+        taskcat_tests.chosen(TESTS, "plain,lost")
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many"])
@@ -97,7 +97,7 @@ def test_a_number_of_stacks_below_one_is_refused(text: str) -> None:
         taskcat_tests.count(text)
 
 
-def test_no_group_is_larger_than_asked_and_no_test_is_lost() -> None:
+def test_no_group_is_larger_than_requested_and_no_test_is_lost() -> None:
     assert taskcat_tests.groups(["a", "b", "c", "d", "e"], 2) == [["a", "b"], ["c", "d"], ["e"]]
 
 
