@@ -15,6 +15,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -125,6 +126,28 @@ def aws(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     return endpoint
+
+
+@pytest.fixture
+def no_files(aws: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither files in ~/.aws nor an instance's metadata."""
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+
+
+@pytest.fixture
+def no_credentials(no_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a user without credentials."""
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+
+
+@pytest.fixture
+def no_region(no_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a user without a Region."""
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
 
 
 def state(next_state: str | None, **fields: Any) -> dict[str, Any]:
@@ -412,6 +435,14 @@ def rackrate(stack_options: tuple[str, ...], here: None) -> Rackrate:
     return Rackrate(stack_options)
 
 
+def read_terminal(terminal: int) -> Iterator[bytes]:
+    """What is written to a terminal, as it comes, until its other end is closed."""
+    with suppress(OSError):  # Linux reports the closed other end as an error.
+        while chunk := os.read(terminal, 65536):
+            yield chunk
+    os.close(terminal)
+
+
 class Started:
     """The command in a process of its own, for signals and terminals."""
 
@@ -524,6 +555,23 @@ def verdict(**fields: Any) -> dict[str, Any]:
         },
         **fields,
     }
+
+
+#: What the command reads in a run's plan.json to check requirements.
+PLANNED_RUN: dict[str, Any] = {
+    "plan": {
+        "tests": [{"name": "tcp-1"}, {"name": "udp-1"}, {"name": "latency-loaded"}],
+        "baseline": "baseline",
+        "compare_with": None,
+    },
+    "metrics": [
+        {"test": "tcp-1", "metric": "throughput"},
+        {"test": "udp-1", "metric": "throughput"},
+        {"test": "udp-1", "metric": "jitter"},
+        {"test": "latency-loaded", "metric": "latency_p99"},
+    ],
+    "arms": [{"name": "treatment"}, {"name": "baseline"}],
+}
 
 
 def estimates() -> dict[str, Any]:

@@ -42,31 +42,17 @@ def test_another_kind_of_stack_is_not_taken_for_ours(aws: str, rackrate: Rackrat
     assert "not a rackrate stack" in rackrate.refused("list", "--stack", "other")
 
 
-def test_missing_credentials_are_reported(
-    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+def test_missing_credentials_are_reported(no_credentials: None, rackrate: Rackrate) -> None:
     assert "No AWS credentials" in rackrate.refused("list")
 
 
-def test_a_missing_region_is_reported(
-    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("AWS_REGION")
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+def test_a_missing_region_is_reported(no_region: None, rackrate: Rackrate) -> None:
     assert "No AWS Region" in rackrate.refused("list")
 
 
 def test_an_empty_region_is_reported_by_the_variable_s_name(
-    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    no_region: None, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_REGION", "")
     message = rackrate.refused("list")
     assert "AWS_REGION is set and empty" in message and "export AWS_REGION=" in message
@@ -78,10 +64,8 @@ def test_an_empty_region_is_reported_by_the_variable_s_name(
 
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
 def test_either_variable_names_the_region(
-    variable: str, aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
+    variable: str, no_region: None, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("AWS_REGION")
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv(variable, "eu-west-1")
     assert "in eu-west-1" in rackrate.refused("list", "--stack", "elsewhere")
 
@@ -138,7 +122,7 @@ def test_the_endpoint_of_one_service_that_is_no_address_is_named(
 def test_a_program_that_prints_no_credentials_is_reported(
     command: str,
     program: str,
-    aws: str,
+    no_credentials: None,
     rackrate: Rackrate,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -146,10 +130,7 @@ def test_a_program_that_prints_no_credentials_is_reported(
     configuration = tmp_path / "config"
     configuration.write_text(f"[profile mine]\ncredential_process = {program}\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(configuration))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_PROFILE", "mine")
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     assert "credentials cannot be used" in rackrate.refused(command)
 
 

@@ -19,6 +19,7 @@ from rackrate_text.units import UNKNOWN
 
 from .campaigns import CAMPAIGN, answer, campaign, cell, latency, planned, run_of, step
 from .conftest import (
+    PLANNED_RUN,
     TEMPLATE,
     DeployedStack,
     Rackrate,
@@ -215,12 +216,9 @@ def test_a_campaign_is_continued_by_its_id_or_as_the_latest(
     ("arguments", "message"),
     [
         (("--draws", "many"), "--draws"),
-        (("--draws", "0"), "from 1 to 60"),
-        (("--draws", "9-4"), "--draws"),
         (("--draws", "4-61"), "from 1 to 60"),
         (("--draws", "4", "--sweep", "nodes=1,2"), "--draws and --sweep exclude"),
         (("--sweep", "instances=1,2"), "vpc_cni, kube_proxy, ami_release, instance_type or nodes"),
-        (("--sweep", "nodes=15"), "at least two different values"),
         (("--sweep", "nodes=15,15"), "at least two different values"),
         (("--sweep", "nodes=15,many"), "numbers of nodes"),
         (("--sweep", "kube_proxy=iptables,ebpf"), "iptables, ipvs or nftables"),
@@ -317,12 +315,7 @@ def test_a_requirement_that_no_run_can_meet_stops_the_campaign(
     stack: DeployedStack, start: Start, tmp_path: Path
 ) -> None:
     stack.record(run_of(1), status="running", phase="measuring", block=0, blocks=6)
-    document = {
-        "plan": {"baseline": "baseline"},
-        "metrics": [{"test": "tcp-1", "metric": "throughput"}],
-        "arms": [{"name": "treatment"}, {"name": "baseline"}],
-    }
-    stack.put(run_of(1), "plan.json", json.dumps(document).encode())
+    stack.put(run_of(1), "plan.json", json.dumps(PLANNED_RUN).encode())
     going = stack.recording_campaign("running", "measuring", run=run_of(1), step=1, **EXPECTED)
     stack.define_campaign(machine(("Run", going), ("Wait", going_on())))
     process = start(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,24 +69,14 @@ def test_without_a_stack_the_rest_is_not_looked_at(aws: str, rackrate: Rackrate)
 
 
 def test_without_credentials_the_stack_is_not_looked_for(
-    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    no_credentials: None, rackrate: Rackrate
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
     finding = checks(rackrate.json("doctor", code=2))["credentials"]
     assert finding["state"] == "failed"
     assert "aws configure" in finding["remedy"]
 
 
-def test_without_a_region_nothing_else_is_looked_at(
-    aws: str, rackrate: Rackrate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+def test_without_a_region_nothing_else_is_looked_at(no_region: None, rackrate: Rackrate) -> None:
     assert set(checks(rackrate.json("doctor", code=2))) == {"Region"}
 
 

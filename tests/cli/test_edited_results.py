@@ -181,7 +181,9 @@ def test_a_torn_file_is_read_or_refused(name: str, data: st.DataObject, more: by
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("text", [b"[]", b"7", b"null", b'{"schema": []}', b"[" * 100_000, b"\xff"])
+@pytest.mark.parametrize(
+    "text", [b"{}", b"x", b"[]", b"7", b"null", b'{"schema": []}', b"[" * 100_000, b"\xff"]
+)
 def test_what_is_no_such_file_is_refused(name: str, text: bytes) -> None:
     with pytest.raises(Refusal):
         FILES[name][1](text)

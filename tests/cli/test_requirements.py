@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ from rackrate_cli.reading.requirements import (
 from rackrate.plan import fields
 from rackrate.verdict.estimator import Word
 
-from .conftest import DeployedStack, Rackrate, Start, machine, results, verdict
+from .conftest import PLANNED_RUN, DeployedStack, Rackrate, Start, machine, results, verdict
 
 RUN = "run-20261121-070512-ab12"
 EARLIER = verdict(baseline="main: r1, r2, r3, r4", verdict="worse", ratio=0.9)
@@ -39,20 +39,6 @@ RESULTS = [
     verdict(test="latency-loaded", metric="latency_p99", verdict="worse"),
     verdict(test="requests", metric="latency_p99_9", verdict="better"),
 ]
-PLANNED: dict[str, Any] = {
-    "plan": {
-        "tests": [{"name": "tcp-1"}, {"name": "udp-1"}, {"name": "latency-loaded"}],
-        "baseline": "baseline",
-        "compare_with": None,
-    },
-    "metrics": [
-        {"test": "tcp-1", "metric": "throughput"},
-        {"test": "udp-1", "metric": "throughput"},
-        {"test": "udp-1", "metric": "jitter"},
-        {"test": "latency-loaded", "metric": "latency_p99"},
-    ],
-    "arms": [{"name": "treatment"}, {"name": "baseline"}],
-}
 
 
 def checked(text: str, *, regressions: list[object] | None = None) -> Checked:
@@ -153,8 +139,8 @@ def test_a_planned_run_with_too_few_earlier_runs_for_its_gate_is_refused(
     earlier: object, baseline: str | None, message: str
 ) -> None:
     planned = {
-        **PLANNED,
-        "plan": {**PLANNED["plan"], "compare_with": earlier},
+        **PLANNED_RUN,
+        "plan": {**PLANNED_RUN["plan"], "compare_with": earlier},
         "compare_with_baseline": baseline,
     }
     with pytest.raises(Refusal, match=message):
@@ -163,8 +149,8 @@ def test_a_planned_run_with_too_few_earlier_runs_for_its_gate_is_refused(
 
 
 def test_a_planned_run_with_four_earlier_runs_may_be_a_gate() -> None:
-    plan = {**PLANNED["plan"], "compare_with": ["r1", "r2", "r3", "r4"]}
-    planned = {**PLANNED, "plan": plan, "compare_with_baseline": "main"}
+    plan = {**PLANNED_RUN["plan"], "compare_with": ["r1", "r2", "r3", "r4"]}
+    planned = {**PLANNED_RUN, "plan": plan, "compare_with_baseline": "main"}
     check_planned([parse_requirement("tcp-1 not worse than before")], planned)
 
 
@@ -248,12 +234,12 @@ def test_what_only_the_stack_can_judge_is_left_to_it(text: str, plan: dict[str, 
 )
 def test_what_a_planned_run_will_not_compare_is_refused(text: str) -> None:
     with pytest.raises(Refusal, match="begin it with"):
-        check_planned([parse_requirement(text)], PLANNED)
+        check_planned([parse_requirement(text)], PLANNED_RUN)
 
 
 @pytest.mark.parametrize("text", ["udp-1 jitter treatment better", "tcp-1 treatment better"])
 def test_what_a_planned_run_will_compare_may_be_required(text: str) -> None:
-    check_planned([parse_requirement(text)], PLANNED)
+    check_planned([parse_requirement(text)], PLANNED_RUN)
 
 
 def test_an_unmet_requirement_makes_the_exit_code_1_after_the_verdict_was_printed(
@@ -301,7 +287,7 @@ def test_a_requirement_that_the_planned_run_cannot_meet_stops_it(
     stack: DeployedStack, start: Start, tmp_path: Path
 ) -> None:
     stack.define_endless("planned", blocks=6)
-    stack.put(RUN, "plan.json", json.dumps(PLANNED).encode())
+    stack.put(RUN, "plan.json", json.dumps(PLANNED_RUN).encode())
     process = start("run", "--name", RUN, "--out", tmp_path, "--require", "tcp-1 treatmnt better")
     process.until("cleaning up")
     assert stack.executions()[0]["status"] == "ABORTED"

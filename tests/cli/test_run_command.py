@@ -22,6 +22,7 @@ from .conftest import (
     failing,
     going_on,
     machine,
+    read_terminal,
     results,
 )
 
@@ -233,14 +234,10 @@ def test_a_terminal_gets_one_line_that_changes_in_place(stack: DeployedStack, st
     process = start("run", "--name", RUN, stderr=other_end)
     os.close(other_end)
     shown = b""
-    try:
-        while chunk := os.read(terminal, 65536):
-            shown += chunk
-            if b"block 2 of 6" in shown:
-                stack.let()
-    except OSError:  # Linux reports the closed other end of a terminal as an error.
-        pass
-    os.close(terminal)
+    for chunk in read_terminal(terminal):
+        shown += chunk
+        if b"block 2 of 6" in shown:
+            stack.let()
     process.end()
     text = shown.decode()
     assert "measuring, block 2 of 6" in text

@@ -34,6 +34,13 @@ def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProces
     )  # fmt: skip
 
 
+def run_python(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=HUNG_SECONDS, check=False,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("more", [(), ("--json",)])
 @pytest.mark.parametrize("closing", ["by its reader", "before its start"])
 def test_a_closed_stdout_costs_neither_the_junit_file_nor_the_exit_code(
@@ -62,7 +69,7 @@ def test_a_closed_stdout_costs_neither_the_junit_file_nor_the_exit_code(
      ("export", RUN, "--format", "json", "--out", "-")],
     ids=" ".join,
 )  # fmt: skip
-def test_a_full_stdout_is_told_in_a_sentence(
+def test_a_full_stdout_is_reported_in_a_sentence(
     finished: DeployedStack, arguments: tuple[str, ...]
 ) -> None:
     finished.put(RUN, "plan.json", b'{"plan": {}}')
@@ -87,28 +94,21 @@ def test_figures_keep_their_signs_where_the_encoding_lacks_them(
     encoding: str, finished: DeployedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
-    done = run(
-        "show",
-        RUN,
-        "--stack",
-        finished.name,
-        "--verbose",
-        stdout=subprocess.PIPE,
-        encoding=encoding,
-    )
+    arguments = ("show", RUN, "--stack", finished.name, "--verbose")
+    done = run(*arguments, stdout=subprocess.PIPE, encoding=encoding)
     assert done.returncode == 0, done.stderr
     assert "|-66.1 % " in done.stdout and "457 -> 155" in done.stdout
     assert "?" not in done.stdout
     assert run("--help", stdout=subprocess.PIPE).returncode == 0
 
 
-@pytest.mark.parametrize("columns", ["0", "00"])
 def test_a_terminal_of_no_width_does_not_hide_the_answer(
-    columns: str, finished: DeployedStack, monkeypatch: pytest.MonkeyPatch
+    finished: DeployedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("COLUMNS", "0")
     shown = run("show", RUN, "--stack", finished.name, stdout=subprocess.PIPE).stdout
     assert "987 Mbit/s" in shown
+    monkeypatch.setenv("COLUMNS", "00")
     assert "Measure what" in run("--help", stdout=subprocess.PIPE).stdout
 
 
@@ -126,10 +126,7 @@ builtins.__import__ = interrupted
 from rackrate_cli.__main__ import main
 main()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", interrupting],
-        capture_output=True, text=True, timeout=HUNG_SECONDS, check=False,
-    )  # fmt: skip
+    done = run_python(interrupting)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
@@ -140,8 +137,5 @@ from rackrate_cli import __main__, main
 main.app = lambda: os.kill(os.getpid(), signal.SIGINT)
 __main__.main()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", interrupting],
-        capture_output=True, text=True, timeout=HUNG_SECONDS, check=False,
-    )  # fmt: skip
+    done = run_python(interrupting)
     assert (done.returncode, done.stderr) == (130, "")

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from rackrate_cli.errors import Refusal
 from rackrate_cli.printing.junit import junit_xml
 from rackrate_cli.printing.markdown import markdown
 from rackrate_cli.printing.verdict import print_results
@@ -235,15 +234,6 @@ def test_each_arm_has_its_own_table() -> None:
 def test_no_verdict_is_printed_in_words() -> None:
     text = printed(results("r", verdicts=[]))
     assert "No verdict" in text and "doubles what one flow carries" in text
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"{}", b"not json", b"[]", results("r", schema="rackrate.result.v2"), results("r", run={})],
-)
-def test_results_of_another_schema_are_refused_not_guessed(content: bytes) -> None:
-    with pytest.raises(Refusal):
-        read_results(content, "r")
 
 
 def test_the_figures_beside_a_change_are_those_whose_quotient_it_is() -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
 import pytest
 
-from .conftest import DeployedStack, Rackrate, Start, client, going_on, machine, results
+from .conftest import (
+    PLANNED_RUN,
+    DeployedStack,
+    Rackrate,
+    Start,
+    client,
+    going_on,
+    machine,
+    results,
+)
 
 RUN = "run-20261121-070512-ab12"
-
-PLANNED = b"""{
-    "plan": {"tests": [{"name": "tcp-1"}], "baseline": "baseline"},
-    "metrics": [{"test": "tcp-1", "metric": "throughput"}],
-    "arms": [{"name": "treatment"}, {"name": "baseline"}]
-}"""
 
 
 def begin(stack: DeployedStack) -> None:
@@ -110,10 +114,10 @@ def test_a_requirement_that_the_run_cannot_meet_ends_the_watching_and_not_the_ru
     stack: DeployedStack, rackrate: Rackrate
 ) -> None:
     stack.define_endless("planned", blocks=6)
-    stack.put(RUN, "plan.json", PLANNED)
+    stack.put(RUN, "plan.json", json.dumps(PLANNED_RUN).encode())
     begin(stack)
     result = rackrate("watch", RUN, "--require", "rtt better", code=2)
-    assert "use one of tcp-1." in result.stderr
+    assert "use one of tcp-1, udp-1 or latency-loaded." in result.stderr
     assert stack.executions()[0]["status"] == "RUNNING"
 
 
