@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.waiting import HUNG_SECONDS
 
 MACHINE, RUN_MACHINE = "statemachine/campaign.asl.yaml", "statemachine/benchmark.asl.yaml"

@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from lint.rules import ALL
+from tests import ROOT
 from tests.lint.checking import check
-from tests.templates.cloudformation import ROOT
 
 DEFINITION = "statemachine/benchmark.asl.yaml"
 ACCESS = "templates/access.yaml"

@@ -10,10 +10,10 @@ import yaml
 
 from lint.definition import placeholders as placeholders_of
 from lint.definition import states
+from tests import ROOT
 
-__all__ = ["CAMPAIGN", "COMPARISON", "DEFINITION", "ROOT", "definition", "placeholders", "states"]
+__all__ = ["CAMPAIGN", "COMPARISON", "DEFINITION", "definition", "placeholders", "states"]
 
-ROOT = Path(__file__).resolve().parents[2]
 DEFINITION = ROOT / "statemachine" / "benchmark.asl.yaml"
 CAMPAIGN = ROOT / "statemachine" / "campaign.asl.yaml"
 COMPARISON = ROOT / "statemachine" / "comparison.asl.yaml"

@@ -10,11 +10,11 @@ import re
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.statemachine.definition import (
     CAMPAIGN,
     COMPARISON,
     DEFINITION,
-    ROOT,
     definition,
     placeholders,
     states,

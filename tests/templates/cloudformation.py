@@ -8,8 +8,8 @@ from typing import Any, Never
 
 from lab.aws.cloudformation.intrinsics import Resolver
 from lab.aws.cloudformation.template import parse_template
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ROOTS = [ROOT / "template.yaml", ROOT / "existing-cluster.yaml"]
 TEMPLATES = [*ROOTS, *sorted((ROOT / "templates").glob("*.yaml"))]
 

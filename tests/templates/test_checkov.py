@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from tests.templates.cloudformation import ROOT, TEMPLATES, load
+from tests import ROOT
+from tests.templates.cloudformation import TEMPLATES, load
 from tests.waiting import HUNG_SECONDS
 
 CHECKOV = ROOT / ".venv-checkov" / "bin" / "checkov"

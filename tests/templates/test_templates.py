@@ -16,7 +16,8 @@ from lab.aws.cloudformation.stacks import Stack
 from lab.setup import kubernetes
 from rackrate.stack.preflight import STACK_NAME_CHARACTERS
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, MOST_NODE_GROUPS, divided
-from tests.templates.cloudformation import ROOT, ROOTS, TEMPLATES, load, resolver, walk
+from tests import ROOT
+from tests.templates.cloudformation import ROOTS, TEMPLATES, load, resolver, walk
 
 LOADED = {path: load(path) for path in TEMPLATES}
 OWN, EXISTING = (LOADED[path] for path in ROOTS)

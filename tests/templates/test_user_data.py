@@ -10,7 +10,8 @@ import tomllib
 import pytest
 import yaml
 
-from tests.templates.cloudformation import ROOT, load, resolver
+from tests import ROOT
+from tests.templates.cloudformation import load, resolver
 
 TEMPLATE = load(ROOT / "templates" / "nodegroup.yaml")
 

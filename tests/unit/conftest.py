@@ -13,7 +13,8 @@ from moto.s3 import urls as s3_urls
 from moto.s3.models import S3Backend
 
 from rackrate.executions.store import Store
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit.given import Given
 from tests.unit.measure.fake_cluster import FakeCluster
 from tests.unit.samples import SETTINGS

@@ -21,7 +21,8 @@ from lab.errors import LabError
 from rackrate.measure.trials import Trial
 from rackrate.plan.items import items_from_json, planned_trials
 from rackrate.results.rows import trials_csv
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit import builders
 from tests.unit.report import samples
 from tests.unit.samples import DATA

@@ -10,7 +10,8 @@ from botocore.exceptions import ClientError
 
 from rackrate import aws
 from rackrate.errors import AwsUnavailable, Throttled, translated
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 
 
 def refusal(code, status=400):

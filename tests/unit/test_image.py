@@ -13,7 +13,8 @@ import yaml
 from botocore.exceptions import ClientError
 
 from rackrate_text.quotas import IMAGE_BUILDS
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit.stack.custom_resources import Context, listener, only, request
 
 DIRECTORY = ROOT / "image"

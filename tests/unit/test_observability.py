@@ -9,7 +9,8 @@ import re
 import pytest
 
 from rackrate.stack.preflight import STACK_NAME_CHARACTERS
-from tests.templates.cloudformation import ROOT, load, resolver, walk
+from tests import ROOT
+from tests.templates.cloudformation import load, resolver, walk
 
 TEMPLATE = load(ROOT / "templates" / "observability.yaml")
 RESOURCES = TEMPLATE["Resources"]

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from scripts import packages
-from tests.templates.cloudformation import ROOT, TEMPLATES, load
+from tests import ROOT
+from tests.templates.cloudformation import TEMPLATES, load
 
 
 def handlers():

@@ -15,7 +15,8 @@ from rackrate.executions.leases import Lease
 from rackrate.measure import manifests
 from rackrate.measure.obstacles import REPLACEMENT_SECONDS
 from rackrate.times import now
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit.changes.fake_eks import NEW, OLD
 from tests.unit.changes.fake_eks import Eks as Addons
 from tests.unit.changes.test_instance_type import MEDIUM, SMALL

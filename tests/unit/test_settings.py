@@ -8,7 +8,8 @@ import pytest
 
 from rackrate.settings import Settings, StackArm
 from rackrate_contract.selectors import Selector
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 
 TEMPLATE = load(ROOT / "templates" / "benchmark.yaml")
 LABEL = "eks.amazonaws.com/nodegroup"

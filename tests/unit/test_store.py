@@ -17,7 +17,7 @@ from rackrate.executions.store import Store
 from rackrate.executions.trials import Replaced
 from rackrate.measure.trials import RawValues, TrialState
 from rackrate.tools.base import Interval
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.builders import failed_trial, trial, verdict
 from tests.unit.samples import SETTINGS
 

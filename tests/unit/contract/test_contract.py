@@ -17,7 +17,7 @@ from rackrate_contract.campaign import CampaignResults
 from rackrate_contract.comparison import Comparison
 from rackrate_contract.executions import CampaignRecord, RunRecord
 from rackrate_contract.results import Results
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.report import samples
 
 #: What the builders of commit 92769ef wrote.

@@ -12,7 +12,7 @@ from rackrate.plan.campaign import check_plans, read_campaign
 from rackrate.plan.faults import Faults
 from rackrate.settings import LOAD, StackArm
 from rackrate_contract.selectors import Selector
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.samples import HOST_SETTINGS, LABEL
 
 LOAD_NODES = StackArm(LOAD, "none", False, ("ng-3",), Selector.parse(f"{LABEL}=ng-3"))

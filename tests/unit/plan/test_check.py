@@ -17,7 +17,8 @@ from rackrate.plan.model import Plan
 from rackrate.settings import StackArm
 from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
 from rackrate_contract.selectors import Selector
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit.samples import ARMS
 
 NODES = {"treatment": 2, "baseline": 2}

@@ -26,7 +26,7 @@ from rackrate.plan.guards import (
 )
 from rackrate.plan.items import BlockItem, MakeupItem, Pair
 from rackrate_contract.arms import InstancePlacement
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.builders import arm, network, node
 
 STEADY = network(50e9, 50e9)

@@ -17,7 +17,7 @@ from rackrate.plan.faults import Faults
 from rackrate.plan.items import build_schedule, build_warm_up
 from rackrate.results.comparison import read_request
 from rackrate.stack.preflight import PreflightFailed
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.builders import usual_arm
 from tests.unit.samples import ARMS, HOST_SETTINGS
 

@@ -17,7 +17,7 @@ from rackrate.plan.faults import names_of_fields
 from rackrate.plan.fields import PlanInput
 from rackrate.plan.model import CATALOGUE
 from scripts import plan_reference
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.samples import ARMS
 
 PLANS = sorted((ROOT / "docs" / "plans").glob("*.json"))

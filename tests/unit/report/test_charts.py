@@ -25,7 +25,7 @@ from rackrate.report.charts import (
 )
 from rackrate.report.charts.axis import value_axis
 from rackrate.verdict.percentiles import percentiles
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.report.pages import marks, tips
 
 NAMED = {"name": "n", "title": "t", "description": "d"}

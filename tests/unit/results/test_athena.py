@@ -16,7 +16,8 @@ import pytest
 from rackrate.results.build import RunFailure, RunTimes
 from rackrate.results.rows import parquet_key, trials_parquet, verdicts_parquet
 from rackrate_contract.arms import Node
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit import builders
 from tests.unit.report import samples
 

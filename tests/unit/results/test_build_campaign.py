@@ -12,7 +12,7 @@ from rackrate.results.build_campaign import answers_of_runs, build_campaign, poo
 from rackrate_contract.arms import Arm
 from rackrate_contract.campaign import CAMPAIGN, CampaignResults
 from rackrate_contract.results import Results
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.report import campaigns, samples
 from tests.unit.report.campaigns import facts, step
 

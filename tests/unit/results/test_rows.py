@@ -26,7 +26,8 @@ from rackrate.results.tables import Column, glue_columns, to_csv, to_parquet
 from rackrate_contract.arms import Node
 from rackrate_contract.results import MetricOfTest, Replacement
 from rackrate_contract.verdicts import Baseline
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit.report import samples
 
 GLUE = load(ROOT / "templates" / "results.yaml")["Resources"]

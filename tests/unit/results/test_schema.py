@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from rackrate_contract.results import RESULTS
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.report import samples
 
 PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())

@@ -33,7 +33,8 @@ from rackrate.stack.preflight import (
 )
 from rackrate.stack.request import Request, Zones
 from rackrate.stages.stack import preflight as stage
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit.stack.custom_resources import STACK_ID, Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request
 

@@ -16,7 +16,7 @@ from rackrate.stages.run.analyze import analyze
 from rackrate.stages.run.finish import finish
 from rackrate.stages.run.report import report
 from rackrate.times import later
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.unit.stages.runs import ARN, RUN, json_of
 
 PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())

@@ -32,7 +32,8 @@ from rackrate.stages.run.plan import plan as plan_run
 from rackrate.stages.run.teardown import stop_all
 from rackrate.times import later, now
 from rackrate_contract.campaign import CampaignResults
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit import builders
 from tests.unit.stages.campaigns import (
     CAMPAIGN,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rackrate.stack.custom_resource import NOTHING
 from rackrate.stages.stack import run_on_create
 from rackrate.stages.stack.run_on_create import Runner, failure_text, parse_plan, run_id_of
-from tests.templates.cloudformation import ROOT, load
+from tests import ROOT
+from tests.templates.cloudformation import load
 from tests.unit.samples import SETTINGS
 from tests.unit.stack.custom_resources import Context, listener, only
 from tests.unit.stack.custom_resources import request as cloudformation_request
