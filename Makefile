@@ -14,6 +14,8 @@ tool := tests/unit/tools tests/unit/plan tests/unit/results tests/unit/measure t
 	tests/docs/test_pages.py
 emulation := lab/tests/aws tests/lab_aws
 both_cores := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# scripts/test sets SUITE: core for the tests of `make test`, rest for the others. Without it, all run.
+select := $(if $(SUITE),-m "$(if $(filter rest,$(SUITE)),rest,not rest)")
 # Measures what the quick tests cover of the domain (pyproject.toml).
 coverage := --cov --cov-report=
 # All property tests, with more examples of each than `make test` has. Other folders have none.
@@ -105,28 +107,29 @@ bench-scale: setup ## Count what a run costs from 14 to 1002 simulated nodes; NO
 	@$(python) -m benchmarks.scale $(NODES:%=--nodes %)
 
 .PHONY: test
-test: setup ## All tests (root)
-	@scripts/test
+test: setup ## What protects that which users rely on (root; 12 minutes)
+	@scripts/test core
+
+.PHONY: test-rest
+test-rest: setup ## All other tests: the lab itself, each option, experiments, pages as scripts (root; 20 minutes)
+	@scripts/test rest
 
 .PHONY: test-quick
 test-quick: setup
-	@failed=0; \
-	$(python) -m pytest $(both_cores) $(unit) || failed=1; \
-	$(python) -m pytest $(both_cores) $(integration) || failed=1; \
-	exit "$$failed"
+	@$(python) -m pytest $(both_cores) $(select) $(unit) $(integration)
 
 .PHONY: test-emulation
 test-emulation: setup
-	@$(python) -m pytest $(both_cores) $(emulation)
+	@$(python) -m pytest $(both_cores) $(select) $(emulation)
 
 .PHONY: test-side-by-side
 test-side-by-side: setup
-	@$(python) -m pytest --numprocesses 2 --no-loadscope-reorder \
+	@$(python) -m pytest --numprocesses 2 --no-loadscope-reorder $(select) \
 		--ignore tests/lab/measured --ignore tests/lab/test_workloads.py tests/lab
 
 .PHONY: test-measured
 test-measured: setup
-	@$(python) -m pytest tests/lab/measured
+	@$(python) -m pytest $(select) tests/lab/measured
 
 .PHONY: test-unit
 test-unit: setup ## The quick tests, on both cores; they need no root
@@ -137,6 +140,12 @@ test-unit: setup ## The quick tests, on both cores; they need no root
 test-integration: setup ## The command, the emulated AWS, pages in a browser; they need no root
 	@$(python) -m pytest $(both_cores) $(integration)
 	@$(MAKE) --no-print-directory test-emulation
+
+.PHONY: test-changed
+test-changed: setup ## The quick tests that depend, by imports, on what differs from origin/main; BASE=HEAD~3 is another commit
+	@tests=$$(PYTHONPATH=functions:. $(python) -m scripts.changed_tests $(BASE)) || exit; \
+	[ -n "$$tests" ] || { echo "No quick test depends on what changed."; exit; }; \
+	$(python) -m pytest $(both_cores) $$tests
 
 .PHONY: test-tool
 test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.md)

@@ -1,57 +1,56 @@
-"""The rooms of the domain: their imports point one way, and none knows the lab."""
+"""The rooms of the code: their imports point one way, and nothing that users run knows the lab."""
 
 from __future__ import annotations
 
-import ast
-from collections import defaultdict
+import copy
 from graphlib import TopologicalSorter
 
+import grimp
 import pytest
 
-from tests.templates.cloudformation import ROOT
+from scripts.changed_tests import PACKAGES
 
-
-def imported(path, package=()):
-    """The modules that a file of a package imports, also within functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parents = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join((*parents, *([node.module] if node.module else [])))
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+FUNCTIONS = ("handlers", "rackrate", "rackrate_contract", "rackrate_text")
+BENEATH_THE_LABS_AWS = ("lab.fabric", "lab.nodes", "lab.setup", "lab.simulated")
 
 
 @pytest.fixture(scope="module")
-def imports():
-    """The modules that each file of the functions and of the command imports."""
-    packages = {ROOT / "functions": (), ROOT / "cli": ("rackrate_cli",)}
-    return {
-        path: [*imported(path, (*package, *path.relative_to(folder).parts[:-1]))]
-        for folder, package in packages.items()
-        for path in folder.rglob("*.py")
-    }
+def graph():
+    return grimp.build_graph(*PACKAGES, cache_dir=None)
 
 
-@pytest.mark.parametrize(
-    ("folder", "package"), [("functions/rackrate", "rackrate"), ("cli", "rackrate_cli")]
-)
-def test_no_two_rooms_import_each_other(imports, folder, package):
-    rooms = defaultdict(set)
-    for path, names in imports.items():
-        if path.is_relative_to(ROOT / folder):
-            own = path.relative_to(ROOT / folder).parts[0].removesuffix(".py")
-            rooms[own] |= {name.split(".")[1] for name in names if name.startswith(f"{package}.")}
+@pytest.mark.parametrize("package", ["rackrate", "rackrate_cli"])
+def test_no_two_rooms_import_each_other(graph, package):
+    graph, rooms = copy.deepcopy(graph), graph.find_children(package)
     assert len(rooms) > 10
-    TopologicalSorter({room: others - {room} for room, others in rooms.items()}).prepare()
+    for room in rooms:
+        graph.squash_module(room)
+    TopologicalSorter(
+        {room: graph.find_modules_directly_imported_by(room) & rooms - {room} for room in rooms}
+    ).prepare()
 
 
 @pytest.mark.parametrize(
-    ("folder", "foreign"), [("functions", "lab"), ("cli", "lab"), ("cli", "rackrate")]
+    ("importers", "foreign"),
+    [
+        ((*FUNCTIONS, "rackrate_cli"), ("lab",)),
+        (("rackrate_cli",), ("rackrate", "handlers")),
+        (("lab",), (*FUNCTIONS[:2], "rackrate_text")),
+        (("lab.aws",), BENEATH_THE_LABS_AWS),
+    ],
 )
-def test_what_users_run_imports_neither_the_lab_nor_the_command_the_domain(
-    imports, folder, foreign
-):
-    for path, names in imports.items():
-        if path.is_relative_to(ROOT / folder):
-            assert foreign not in {name.split(".")[0] for name in names}, path
+def test_a_room_does_not_know_what_lies_above_or_beneath_it(graph, importers, foreign):
+    modules = {
+        module
+        for importer in importers
+        for module in graph.find_descendants(importer)
+        if not module.startswith("lab.tests.")
+    }
+    assert len(modules) > 50
+    wrong = {
+        (module, imported)
+        for module in modules
+        for imported in graph.find_modules_directly_imported_by(module)
+        if any(f"{imported}.".startswith(f"{name}.") for name in foreign)
+    }
+    assert wrong == set()
