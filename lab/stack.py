@@ -81,7 +81,7 @@ class Packaged:
 def build(root: str = OWN_CLUSTER) -> None:
     """Run `sam build` as a user would, unless the build is that of these sources."""
     with _build_directory(root) as directory:
-        sources = _digest_of_sources()
+        sources = digest_of_sources()
         # In the directory that every other build empties.
         built = directory / "sources.sha256"
         if not built.exists() or built.read_text("ascii") != sources:
@@ -215,7 +215,7 @@ def _build_directory(root: str) -> Iterator[Path]:
         yield directory
 
 
-def _digest_of_sources() -> str:
+def digest_of_sources() -> str:
     """A digest of all that `sam build` reads, and of the programs that build."""
     directories = [path for path in (REPOSITORY / name for name in SOURCES) if path.is_dir()]
     files = [path for path in (REPOSITORY / name for name in SOURCES) if path.is_file()]

@@ -79,7 +79,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> PerLab:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """A run whose processes come after this one starts records of its own."""
     if not hasattr(session.config, "workerinput") and not alone(session.config):
-        permissions.forget()
+        permissions.forget(session.config.option.markexpr)
 
 
 def alone(config: pytest.Config) -> bool:
@@ -88,8 +88,12 @@ def alone(config: pytest.Config) -> bool:
     return all(path.is_relative_to(HERE / "measured") for path in paths)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests here need root. Order them by what measures, then by group."""
+    """All tests here need root. Order them by what measures, then by group.
+
+    Those without the mark `core` are of `make test-rest`.
+    """
 
     def place(item: pytest.Item) -> tuple[bool, int, bool]:
         stem = item.path.stem
@@ -100,6 +104,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     own = [item for item in items if item.path.is_relative_to(HERE)]
     for item in own:
         item.add_marker(pytest.mark.lab)
+        if item.get_closest_marker("core") is None:
+            item.add_marker(pytest.mark.rest)
     items[:] = [item for item in items if item not in own] + sorted(own, key=place)
 
 
@@ -140,11 +146,12 @@ class Labs:
         permissions.remember(self.up)
         return self.up
 
-    def stop(self, name: str, files: set[str]) -> None:
+    def stop(self, name: str, session: pytest.Session) -> None:
         """Take the lab down: nothing of it may be left but the record of its calls."""
         if self.up is None:
             return
-        permissions.write(permissions.of_lab(self.up, files), name)
+        record = permissions.of_lab(self.up, session.items)
+        permissions.write(record, session.config.option.markexpr, name)
         processes, keeper = lab_processes(), daemon.keeper_pid()
         daemon.stop()
         if keeper is not None:
@@ -171,7 +178,7 @@ def labs(
     try:
         yield labs
     finally:
-        labs.stop(worker or "alone", {item.path.name for item in request.session.items})
+        labs.stop(worker or "alone", request.session)
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,25 @@ import json
 import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from lab import daemon, stack
 from lab.aws.authorization.audit import RECORD_FILE, Call, deployed_policies, read_calls
 from tests.lab.running import Lab
 
 DIRECTORY = stack.REPOSITORY / "build" / "permissions"
+CORE, REST = "core", "rest"
 
 
 @dataclass(frozen=True)
 class Record:
-    """The statements of each role by its logical id, the calls, and the test files that ran."""
+    """The statements of each role by its logical id, the calls, and what ran.
+
+    `files` has the test files, each below the part of the suite whose tests ran: `core/test_x.py`.
+    """
 
     policies: dict[str, list[dict[str, Any]]]
     calls: list[Call]
@@ -35,33 +42,41 @@ def remember(lab: Lab) -> None:
         policies.extend(statement for statement in statements if statement not in policies)
 
 
-def of_lab(lab: Lab, files: Iterable[str]) -> Record:
-    """The record of the lab that is up."""
+def of_lab(lab: Lab, items: Iterable[pytest.Item]) -> Record:
+    """The record of the lab that is up, in which these tests ran."""
+    files = {
+        f"{CORE if each.get_closest_marker(CORE) else REST}/{each.path.name}" for each in items
+    }
     calls = read_calls(daemon.state_directory() / "aws" / RECORD_FILE)
-    return Record(lab.policies, calls, set(files))
+    return Record(lab.policies, calls, files)
 
 
-def write(record: Record, name: str) -> None:
-    """Leave a lab's record for the test that reads all of them."""
-    DIRECTORY.mkdir(parents=True, exist_ok=True)
+def write(record: Record, selected: str, name: str) -> None:
+    """Leave a lab's record of the selected tests for the test that reads all of them."""
+    directory(selected).mkdir(parents=True, exist_ok=True)
     written = {
         "policies": record.policies,
         "calls": [asdict(call) for call in record.calls],
         "files": sorted(record.files),
     }
-    (DIRECTORY / f"{name}.json").write_text(json.dumps(written), "utf-8")
+    (directory(selected) / f"{name}.json").write_text(json.dumps(written), "utf-8")
 
 
-def forget() -> None:
-    """Remove the records of an earlier test run."""
-    shutil.rmtree(DIRECTORY, ignore_errors=True)
+def directory(selected: str) -> Path:
+    """Where the records of selected tests are, for the sources that are deployed now."""
+    return DIRECTORY / stack.digest_of_sources() / (selected or "all")
+
+
+def forget(selected: str) -> None:
+    """Remove the records of an earlier run of the selected tests."""
+    shutil.rmtree(directory(selected), ignore_errors=True)
 
 
 def merged(own: Record) -> Record:
     """A lab's record together with those that other labs left."""
     policies = {role: list(statements) for role, statements in own.policies.items()}
     calls, files = list(own.calls), set(own.files)
-    for path in sorted(DIRECTORY.glob("*.json")):
+    for path in sorted(directory("").parent.rglob("*.json")):
         read = json.loads(path.read_text("utf-8"))
         for role, statements in read["policies"].items():
             policies.setdefault(role, []).extend(statements)

@@ -64,17 +64,20 @@ def replayed(part_of_it: Archive, tmp_path_factory: pytest.TempPathFactory) -> A
     return until_the_end_of(Archive.read(archive), REPLAYED)
 
 
+@pytest.mark.core
 def test_every_check_passes(recorded: Archive) -> None:
     findings = recorded.header["findings"]
     assert [finding for finding in findings if not finding["passed"]] == []
     assert {finding["part"] for finding in findings} == set(recorded.header["parts"])
 
 
+@pytest.mark.core
 def test_it_answers_assumptions_about_aws(recorded: Archive) -> None:
     settled = {anchor for each in recorded.header["findings"] for anchor in each["settles"]}
     assert {"a-new-role", "the-nodes-places", "a-refused-update"} <= settled
 
 
+@pytest.mark.core
 def test_the_archive_records_what_the_functions_did(recorded: Archive) -> None:
     calls = {line.get("call") for line in recorded.functions}
     assert {"eks:DescribeCluster", "ec2:DescribeInstances"} <= calls

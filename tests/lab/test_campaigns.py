@@ -60,6 +60,7 @@ def nodes(lab: Lab) -> int:
     return len(lab.nodes(placement_group=True)) + len(lab.nodes(placement_group=False))
 
 
+@pytest.mark.core
 def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: Lab) -> None:
     before = arms()
     drawn = campaign(lab, "drawn", "--draws", "2")

@@ -58,6 +58,7 @@ def topic(lab: Lab, toggles: Toggles) -> Iterator[str]:
     lab.aws("sns").delete_topic(TopicArn=topic)
 
 
+@pytest.mark.core
 def test_a_guest_measures_in_a_cluster_that_exists_and_leaves_it_as_it_was(
     lab: Lab, toggles: Toggles, topic: str
 ) -> None:

@@ -6,12 +6,16 @@ import contextlib
 import signal
 from collections.abc import Iterator
 
+import pytest
+
 from lab import faults
 from tests.faults.acts import delete_owner, several, signal_tool
 from tests.faults.catalogue import Case
 from tests.faults.scene import Scene
 from tests.faults.trying import attempt
 from tests.lab.running import Lab
+
+pytestmark = pytest.mark.core
 
 
 @contextlib.contextmanager

@@ -96,6 +96,7 @@ def parted(trials: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dic
     return warm_ups, [trial for trial in trials if not trial.get("warm_up")]
 
 
+@pytest.mark.core
 def test_trials_of_a_client_that_is_deleted_or_killed_are_repeated_and_never_zero(
     lab: Lab,
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_run_whose_node_is_lost_for_good_measures_the_others_ends_soon_and_nam
     eventually(lambda: lab.left_in_cluster("given-up") == [], seconds=60)
 
 
+@pytest.mark.core
 def test_a_node_whose_instance_ends_is_replaced_and_the_page_names_both_nodes(lab: Lab) -> None:
     lost = lab.nodes(placement_group=True)[0]
     instance = lab.core.read_node(lost).spec.provider_id.rpartition("/")[2]
@@ -202,6 +204,7 @@ def test_a_node_whose_instance_ends_is_replaced_and_the_page_names_both_nodes(la
     assert lab.left_in_cluster("replaced") == []
 
 
+@pytest.mark.core
 def test_ctrl_c_in_a_block_stops_the_run_and_cleans_up_before_the_command_ends(lab: Lab) -> None:
     with subprocess.Popen(
         lab.run_command({**SHORT, "tests": CATCHABLE, "blocks": 6}, "interrupted"),
@@ -239,6 +242,7 @@ def caller_policy(lab: Lab) -> Any:
     return json.loads(text)
 
 
+@pytest.mark.core
 def test_a_stopped_run_is_continued_and_measures_only_what_is_missing(
     lab: Lab, tmp_path: Path
 ) -> None:

@@ -12,6 +12,8 @@ from tests.lab.running import SHORT, TOOLS, Lab
 from tests.lab.shared_stack import SharedStack
 from tests.lab.waiting import eventually
 
+pytestmark = pytest.mark.core
+
 
 @pytest.fixture(scope="module")
 def earlier(lab: Lab) -> str:

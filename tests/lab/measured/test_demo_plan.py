@@ -25,6 +25,8 @@ from tests.lab.measured.processors import warning_of_theft
 from tests.lab.running import Lab
 from tests.lab.waiting import BUSY
 
+pytestmark = pytest.mark.core
+
 PLAN = stack.REPOSITORY / "docs" / "plans" / "demo.json"
 RUN = "demo"
 TESTS, ARMS = ("tcp-1", "tcp-8", "rtt"), ("treatment", "baseline")

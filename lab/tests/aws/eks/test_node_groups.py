@@ -24,7 +24,7 @@ from lab.tests.aws.region import (
     group_of_another_account,
 )
 from rackrate.measure.node_groups import why_lacking
-from tests.templates.cloudformation import ROOT
+from tests import ROOT
 from tests.waiting import HUNG_SECONDS
 
 NODE_CONFIG = """MIME-Version: 1.0
