@@ -1,6 +1,6 @@
 """The tests that depend on changed files, by imports, for `make test-changed`. Prints their paths.
 
-Usage: python -m scripts.changed_tests [COMMIT]; by default the commit that origin/main has too.
+Usage: python -m scripts.changed_tests [COMMIT]; by default the last commit of origin/main, or HEAD.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ LEFT_OUT = ("tests/lab/", "tests/faults/", "tests/updates/")
 
 def main(arguments: list[str]) -> int:
     """Print the paths of the tests."""
-    base = arguments[0] if arguments else _git("merge-base", "HEAD", "origin/main").strip()
-    tests = dependent_tests(changed_files(base))
-    print("\n".join(tests))
+    branches = _git("for-each-ref", "--format=%(refname)", "refs/remotes/origin/main").split()
+    base = arguments[0] if arguments else _git("merge-base", "HEAD", *branches or ["HEAD"]).strip()
+    print("\n".join(dependent_tests(changed_files(base))))
     return 0
 
 

@@ -37,6 +37,8 @@ LANGUAGES = {"sh", "json", "yaml", "toml", "python", "sql", "csv", "html", "xml"
 STEPS = {
     "make lint": (".ci/run", "make setup lint test"),
     "make test": (".ci/run", "make setup lint test"),
+    "make test-rest": (".ci/run", "make setup lint test test-rest"),
+    "make test-changed": ("tests/unit/test_changed_tests.py", "dependent_tests([path])"),
     "make site": ("Makefile", "taskcat-lint site"),
     "make taskcat-lint": ("Makefile", "taskcat-lint site"),
     "make test-unit": ("Makefile", "pytest $(both_cores) $(unit)"),
