@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page
 from tests.browser.opening import DESK, patient_context
 from tests.docs.test_site import built
 
+pytestmark = pytest.mark.rest
+
 PHONE = {"width": 390, "height": 844}
 
 

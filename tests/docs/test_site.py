@@ -18,6 +18,8 @@ from mkdocs.exceptions import Abort
 from scripts import site
 from tests.docs.blocks import PAGES, ROOT, blocks_of
 
+pytestmark = pytest.mark.rest
+
 CONFIG = ROOT / "mkdocs.yml"
 #: Attributes that make a browser fetch something.
 FETCHES = {"src", "srcset", "data", "poster"}

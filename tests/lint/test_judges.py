@@ -13,6 +13,8 @@ import pytest
 from tests import ROOT
 from tests.waiting import HUNG_SECONDS
 
+pytestmark = pytest.mark.rest
+
 MACHINE, RUN_MACHINE = "statemachine/campaign.asl.yaml", "statemachine/benchmark.asl.yaml"
 #: What is wrong; the file, the pattern to replace there, by what; and a part of the finding.
 MISTAKES = {

@@ -18,6 +18,8 @@ from tests import ROOT
 from tests.templates.cloudformation import TEMPLATES, load
 from tests.waiting import HUNG_SECONDS
 
+pytestmark = pytest.mark.rest
+
 CHECKOV = ROOT / ".venv-checkov" / "bin" / "checkov"
 SETTINGS = ROOT / ".checkov.yaml"
 SKIP = re.compile(r"checkov:skip=")

@@ -57,6 +57,9 @@ def _as_written(names: tuple[str, ...]) -> str | tuple[str, ...] | None:
 class Plan(Document):
     """The plan with every default filled in; plan.schema.json describes the input."""
 
+    # fields.PlanInput is that input. A new field needs a default here too, because the plans of
+    # earlier runs lack it.
+
     arms: tuple[
         Annotated[
             ArmChoice,

@@ -30,6 +30,8 @@ _RUN = (
     Column("run_status", "string", "how the run ended"),
     Column("lab_scale", "double", "factor by which the network was scaled; empty on AWS"),
 )
+#: Columns named as fields of `Trial` hold them; `_trial_rows` fills the others. A new one may
+#: stand anywhere: `PUBLISHED` has the order.
 _TRIAL = (
     Column("block", "bigint", "the block; 0 is the warm-up"),
     Column("round", "bigint", "the round within its block"),

@@ -54,12 +54,13 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "arm of the stack": lambda arm: arm.stack_arm,
     "node groups": lambda arm: ", ".join(arm.node_groups),
 }
-#: The fields of a plan that decide how a run is measured or judged. Arms and tests are compared in
-#: detail. The seed and the earlier run to compare with are no differences.
+#: The fields of a plan that decide how a run is measured or judged.
 PLAN_FIELDS = (
     *("baseline", "blocks", "pause_seconds", "pairing", "direction", "load", "warm_up"),
     *("threshold", "tolerated_loss"),
 )
+#: The other fields of a plan: compared in detail, or no difference.
+OTHER_FIELDS = ("arms", "tests", "seed", "compare_with", "if_busy", "dry_run", "campaign")
 #: How many values are named. If there are more, such as a thousand nodes, their number is given.
 _MOST_NAMED = 4
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rackrate.errors import InvalidPlan
 from rackrate.plan.check import check_plan, ipv6_faults
 from rackrate.plan.faults import MAX_PLAN_BYTES, Faults, check_name
-from rackrate.plan.fields import Blocks
+from rackrate.plan.fields import Blocks, PlanInput
 from rackrate.plan.model import Plan
 from rackrate.settings import StackArm
 from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
@@ -45,6 +45,11 @@ def faults(raw, nodes=NODES, **options):
 def test_a_comparison_is_sent_to_its_own_state_machine():
     told = faults({"compare": {"run": "a", "with": "b"}})
     assert "ComparisonStateMachineArn" in told["compare"]
+
+
+def test_every_field_that_a_user_gives_is_kept_in_the_plan():
+    """A field of the input alone would be documented, accepted and lost."""
+    assert PlanInput.model_fields.keys() - {"json_schema"} == Plan.model_fields.keys()
 
 
 def test_an_empty_plan_is_the_documented_default():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
@@ -281,11 +282,22 @@ class TestNodesThatAreNotThere:
         assert not guard.would_trip
 
 
+def test_every_guard_is_reported():
+    source = inspect.getsource(planned_guards)
+    made = {
+        name
+        for name, function in vars(guards).items()
+        if inspect.isfunction(function) and function.__annotations__.get("return") == "Guard"
+    } - {"_guard"}
+    assert {name for name in made if f"{name}(outlook" not in source} == set()
+
+
 def test_every_guard_has_a_row_in_the_documentation():
     etcd = registry.load_test({"name": "etcd", "tool": "etcd"})
     table = (ROOT / "docs/cost.md").read_text().partition("\n## Guards\n")[2].partition("\n##")[0]
     rows = re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE)
-    assert [guard.guard for guard in planned_guards(outlook(tests=[RTT, etcd]))] == rows
+    named = [guard.guard for guard in planned_guards(outlook(tests=[RTT, etcd]))]
+    assert named == rows, "docs/cost.md has the rows of the guards in the order of planned_guards"
 
 
 def test_guards_that_would_not_trip_are_told_as_well_and_offer_no_remedy():

@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from rackrate.results import rows as module
 from rackrate.results.build import RunTimes
 from rackrate.results.rows import (
     DETAILS,
@@ -25,7 +26,7 @@ from rackrate.results.rows import (
 from rackrate.results.tables import Column, glue_columns, to_csv, to_parquet
 from rackrate_contract.arms import Node
 from rackrate_contract.results import MetricOfTest, Replacement
-from rackrate_contract.verdicts import Baseline
+from rackrate_contract.verdicts import Baseline, Claim, KindOfPairs, PartitionPairs
 from tests import ROOT
 from tests.templates.cloudformation import load
 from tests.unit.report import samples
@@ -57,6 +58,22 @@ def read(tmp_path, duckdb):
 
 
 # -- the columns
+
+
+def test_every_column_gets_a_value_from_somewhere():
+    """A published column that nothing fills cannot be taken back."""
+    results = samples.results(trials=samples.TRIALS)
+    filled = set().union(*module._trial_rows(samples.TRIALS, results, NODES))
+    assert {column.name for column in (*module._RUN, *module._TRIAL, *module.NODES)} <= filled
+    sides = KindOfPairs(pairs=1, median=1.0)
+    full = samples.verdict().model_copy(
+        update={
+            "partitions": PartitionPairs(within=sides, across=sides),
+            "stack": Claim(ci95=(1, 2), ci_simultaneous=(1, 2), verdict="better", reason=None),
+        }
+    )
+    filled = set().union(*module._verdict_rows(samples.results(verdicts=(full,))))
+    assert {column.name for column in VERDICTS} <= filled
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -114,11 +131,11 @@ def test_a_failed_trial_has_no_quantity_whatever_it_left(read):
     interrupted = {"status": "failed", "reason": "was interrupted"}  # its value stays
     trials = [first.model_copy(update=interrupted), *rest]
     quantities = {column.name for column in (*METRICS, *DETAILS.values())}
-    for rows, missing in (
+    for table, missing in (
         (lines(trials), ""),
         (read(trials_parquet(trials, samples.results(trials=trials), NODES)), None),
     ):
-        failed = [row for row in rows if row["status"] == "failed"]
+        failed = [row for row in table if row["status"] == "failed"]
         assert [row["reason"] for row in failed] == ["was interrupted", "the server is busy"]
         for row in failed:
             assert {row[name] for name in quantities} == {missing}
