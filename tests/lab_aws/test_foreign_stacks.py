@@ -19,6 +19,8 @@ from lab.stack import REPOSITORY
 from lab.tests.aws.region import Lab, allow
 from tests.lab_aws.conftest import INNER, Rackrate, buckets_of
 
+pytestmark = pytest.mark.rest
+
 BUCKET = "Resources: {Bucket: {Type: AWS::S3::Bucket}}"
 BROKEN = "Resources: {Group: {Type: AWS::EC2::PlacementGroup, Properties: {Strategy: wrong}}}"
 

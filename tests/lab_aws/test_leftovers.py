@@ -19,6 +19,8 @@ from lab.tests.aws.region import Lab
 from tests.lab_aws.conftest import Rackrate
 from tests.waiting import HUNG_SECONDS
 
+pytestmark = pytest.mark.rest
+
 INSTANCE = "i-0123456789abcdef0"
 
 

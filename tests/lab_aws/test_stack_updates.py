@@ -16,6 +16,8 @@ from tests.lab_aws.changes import Change, changes
 from tests.lab_aws.kubernetes_api import served
 from tests.lab_aws.own_stack import OwnStack, check, packaged, stacks_to_change
 
+pytestmark = pytest.mark.rest
+
 
 @pytest.fixture(scope="module")
 def deployed(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, OwnStack]]:

@@ -14,6 +14,8 @@ import pytest
 from lab.tests.aws.region import Lab, eventually
 from tests.waiting import HUNG_SECONDS
 
+pytestmark = pytest.mark.rest
+
 #: How many calls an outage of some seconds strikes: more than botocore tries by itself.
 OUTAGE = 5
 

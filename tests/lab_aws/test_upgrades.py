@@ -16,6 +16,8 @@ from lab.tests.aws.region import Lab
 from tests.lab_aws.kubernetes_api import served
 from tests.lab_aws.own_stack import OwnStack, packaged, stacks
 
+pytestmark = pytest.mark.rest
+
 #: The last release with one root template for both kinds of clusters.
 EARLIER = "92769ef"
 #: What an upgrade may not replace.
