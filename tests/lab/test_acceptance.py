@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,7 @@ from acceptance.comparison import differences
 from lab.replay import accepted
 from tests.lab.machine import private_cache
 
-#: What a replay repeats here; other parts take longer. They end before any that is left out begins,
-#: so that the stack is the same.
+#: What a replay repeats here; other parts take longer.
 REPLAYED = ("refusal", "deploy", "run")
 
 
@@ -36,32 +36,33 @@ def own_cache() -> Any:
 @pytest.fixture(scope="module")
 def recorded(own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Archive:
     """The archive of a short acceptance."""
-    archive, printed = accepted(["--short"], {}, tmp_path_factory.mktemp("acceptance"), say)
+    return archive_of(["--short"], {}, tmp_path_factory.mktemp("acceptance"))
+
+
+def archive_of(options: list[str], parameters: dict[str, str], directory: Path) -> Archive:
+    """The archive of an acceptance with these options."""
+    archive, printed = accepted(options, parameters, directory, say)
     print(printed)
     return Archive.read(archive)
 
 
-def until_the_end_of(archive: Archive, parts: Collection[str]) -> Archive:
-    """What an archive has of its first parts."""
-    calls = [call for call in archive.calls if call["part"] in {"before", *parts}]
+def replayed_parts(parameters: dict[str, str], directory: Path) -> Archive:
+    """What a lab answered in the parts that are replayed."""
+    archive = archive_of([f"--part={part}" for part in REPLAYED], parameters, directory)
+    calls = [call for call in archive.calls if call["part"] in {"before", *REPLAYED}]
     functions = [line for line in archive.functions if line["at"] <= calls[-1]["at"]]
     return replace(archive, calls=calls, functions=functions)
 
 
 @pytest.fixture(scope="module")
-def part_of_it(recorded: Archive) -> Archive:
-    return until_the_end_of(recorded, REPLAYED)
+def part_of_it(own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    return replayed_parts({}, tmp_path_factory.mktemp("recorded"))
 
 
 @pytest.fixture(scope="module")
 def replayed(part_of_it: Archive, tmp_path_factory: pytest.TempPathFactory) -> Archive:
     """What a fresh lab answered to the same calls."""
-    options = [f"--part={part}" for part in REPLAYED]
-    archive, printed = accepted(
-        options, part_of_it.header["parameters"], tmp_path_factory.mktemp("replay"), say
-    )
-    print(printed)
-    return until_the_end_of(Archive.read(archive), REPLAYED)
+    return replayed_parts(part_of_it.header["parameters"], tmp_path_factory.mktemp("replay"))
 
 
 @pytest.mark.core
