@@ -37,14 +37,14 @@ GROUPS = {
     "test_existing_cluster": "changes",
     "test_cni_versions": "changes",
     "test_campaigns": "changes",
+    "test_daemon": "no stack",
+    "test_acceptance": "no stack",
     "test_access": HOST_NETWORK,
     "test_docs": HOST_NETWORK,
     "test_experiments": HOST_NETWORK,
     "test_node_options": "options of nodes",
     "test_network_options": "options of the network",
     "test_workloads": "workloads",
-    "test_daemon": "no stack",
-    "test_acceptance": "no stack",
     "test_ipv6": "IPv6",
 }
 SHARED = "shared stack"
