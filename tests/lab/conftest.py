@@ -33,6 +33,7 @@ HOST_NETWORK = "the nodes' own network"
 # next in the order of PLACES: the longest first.
 GROUPS = {
     "test_lost_and_stopped_runs": "changes",
+    "test_faulty_runs": "changes",
     "test_stack_updates": "changes",
     "test_existing_cluster": "changes",
     "test_cni_versions": "changes",
