@@ -5,7 +5,8 @@ SHELL := /bin/sh
 
 python := .venv/bin/python
 # unit: pure code, the templates and the documentation. integration: the command over real sockets, and
-# pages in a real browser. emulation: the emulated AWS, separate because it changes moto process-wide.
+# pages in a real browser. emulation: the emulated AWS. Each in processes of its own, because moto's
+# settings and the lab's changes of it are those of a process.
 # In both, the files that take longest come first, so that both processes end at about the same time.
 unit := tests/acceptance tests/statemachine tests/templates tests/unit tests/docs tests/lint tests/taskcat lab/tests/unit
 integration := tests/browser tests/cli
@@ -116,7 +117,10 @@ test-rest: setup ## All other tests: the lab itself, each option, experiments, p
 
 .PHONY: test-quick
 test-quick: setup
-	@$(python) -m pytest $(both_cores) $(select) $(unit) $(integration)
+	@failed=0; \
+	$(python) -m pytest $(both_cores) $(select) $(unit) || failed=1; \
+	$(python) -m pytest $(both_cores) $(select) $(integration) || failed=1; \
+	exit "$$failed"
 
 .PHONY: test-emulation
 test-emulation: setup
@@ -143,9 +147,7 @@ test-integration: setup ## The command, the emulated AWS, pages in a browser; th
 
 .PHONY: test-changed
 test-changed: setup ## The quick tests that depend, by imports, on what differs from origin/main; BASE=HEAD~3 is another commit
-	@tests=$$(PYTHONPATH=functions:. $(python) -m scripts.changed_tests $(BASE)) || exit; \
-	[ -n "$$tests" ] || { echo "No quick test depends on what changed."; exit; }; \
-	$(python) -m pytest $(both_cores) $$tests
+	@PYTHONPATH=functions:. $(python) -m scripts.changed_tests $(BASE)
 
 .PHONY: test-tool
 test-tool: setup ## All that can fail because of a new tool (docs/adding-a-tool.md)

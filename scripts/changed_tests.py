@@ -1,4 +1,4 @@
-"""The tests that depend on changed files, by imports, for `make test-changed`. Prints their paths.
+"""Run the tests that depend on changed files, by imports, for `make test-changed`.
 
 Usage: python -m scripts.changed_tests [COMMIT]; by default the last commit of origin/main, or HEAD.
 """
@@ -32,16 +32,28 @@ READERS = {
     "existing-cluster.yaml": "tests.templates.cloudformation",
     "tests/unit/data/": "tests.unit.tools",
 }
+#: Tests that need processes of their own, as in the Makefile.
+APART = (("tests/browser/", "tests/cli/"), ("lab/tests/aws/", "tests/lab_aws/"))
+PYTEST = (sys.executable, "-m", "pytest", "--numprocesses", "2", "--dist", "loadfile")
 #: Tests that need root, or minutes each.
 LEFT_OUT = ("tests/lab/", "tests/faults/", "tests/updates/")
 
 
 def main(arguments: list[str]) -> int:
-    """Print the paths of the tests."""
+    """Run the tests. The exit code is 1 if one failed."""
     branches = _git("for-each-ref", "--format=%(refname)", "refs/remotes/origin/main").split()
     base = arguments[0] if arguments else _git("merge-base", "HEAD", *branches or ["HEAD"]).strip()
-    print("\n".join(dependent_tests(changed_files(base))))
-    return 0
+    tests = dependent_tests(changed_files(base))
+    if not tests:
+        print("No quick test depends on what changed.")
+    apart = [[test for test in tests if test.startswith(folders)] for folders in APART]
+    together = [test for test in tests if not any(test in group for group in apart)]
+    codes = [
+        subprocess.run([*PYTEST, *group], cwd=ROOT, check=False).returncode
+        for group in (together, *apart)
+        if group
+    ]
+    return int(any(codes))
 
 
 def changed_files(base: str) -> list[str]:
