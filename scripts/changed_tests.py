@@ -33,10 +33,10 @@ READERS = {
     "tests/unit/data/": "tests.unit.tools",
 }
 #: Tests that need processes of their own, as in the Makefile.
-APART = (("tests/browser/", "tests/cli/"), ("lab/tests/aws/", "tests/lab_aws/"))
+APART = (("tests/browser/", "tests/cli/"), ("lab/tests/aws/",))
 PYTEST = (sys.executable, "-m", "pytest", "--numprocesses", "2", "--dist", "loadfile")
 #: Tests that need root, or minutes each.
-LEFT_OUT = ("tests/lab/", "tests/faults/", "tests/updates/")
+LEFT_OUT = ("tests/lab/", "tests/lab_aws/", "tests/faults/", "tests/updates/")
 
 
 def main(arguments: list[str]) -> int:
