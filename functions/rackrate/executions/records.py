@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from rackrate_contract.executions import ExecutionRecord, Status
 logger = Logger(child=True)
 
 
-class Executions[R: ExecutionRecord, P: Document]:
+class Executions[R: ExecutionRecord, P: Document](ABC):
     """The executions of one kind.
 
     A record's attributes are given by the names of its fields, with the values that the table has.
@@ -110,9 +111,9 @@ class Executions[R: ExecutionRecord, P: Document]:
         )
         return None if written is None else seconds
 
+    @abstractmethod
     def seconds_of(self, record: R, end: str) -> float:
         """How long an execution took that ends at a time in ISO 8601."""
-        raise NotImplementedError
 
     def running(self) -> list[R]:
         """Those whose status is `running`."""
