@@ -39,6 +39,7 @@ def accept(
     parameters: SetOption = None,
     stack: Annotated[str, typer.Option(help="The name of the stack to make.")] = "acceptance",
     out: Annotated[Path | None, typer.Option(help="Directory for report and archive.")] = None,
+    sam: Annotated[str, typer.Option(help="The Python module that is the SAM CLI.")] = "samcli",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print time and dollars.")
     ] = False,
@@ -48,7 +49,7 @@ def accept(
     values = {"InstanceType": "c5.large", "RetainResults": "false", **assigned(parameters or ())}
     when = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
     directory = (out or Path("out") / f"acceptance-{when}").absolute()
-    script = Script(stack, values, short, directory, console.print)
+    script = Script(stack, values, short, directory, console.print, sam)
     rate = _rate(script)
     _print_estimate(chosen, rate)
     needed = sum(PARTS[name].minutes for name in chosen) / 60 * rate

@@ -39,7 +39,8 @@ class Finding:
 class Script:
     """One acceptance: its stack, its record, and what it found.
 
-    `parameters` are the stack's beside the defaults; `short` leaves out what takes long.
+    `parameters` are the stack's beside the defaults; `short` leaves out what takes long. `sam` is
+    the Python module that runs as the SAM CLI.
     """
 
     stack: str
@@ -47,6 +48,7 @@ class Script:
     short: bool
     directory: Path
     say: Callable[[str], None]
+    sam: str = "samcli"
     part: str = "before"
     findings: list[Finding] = field(default_factory=list)
     salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
@@ -85,7 +87,7 @@ class Script:
     ) -> subprocess.CompletedProcess[str]:
         """Run a Python program with its calls recorded. Raises Refusal when it does not end."""
         variables = {
-            VARIABLE: json.dumps(self._recording(module)),
+            VARIABLE: json.dumps(self._recording("samcli" if module == self.sam else module)),
             "PYTHONPATH": str(REPOSITORY),
             "SAM_CLI_TELEMETRY": "0",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
@@ -122,7 +124,7 @@ class Script:
         assignments = [f"{name}={value}" for name, value in parameters.items()]
         override = ("--parameter-overrides", *assignments) if assignments else ()
         return self.program(
-            *("samcli", "deploy", "--stack-name", self.stack),
+            *(self.sam, "deploy", "--stack-name", self.stack),
             *("--no-fail-on-empty-changeset", *override),
         )
 

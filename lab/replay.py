@@ -50,7 +50,8 @@ def accepted(
         say(f"trying {' '.join(options)}")
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "acceptance", "--out", str(directory), *options),
+                *(sys.executable, "-m", "acceptance", "--sam", "lab.sam"),
+                *("--out", str(directory), *options),
                 *(f"--set={name}={value}" for name, value in values.items()),
             ],
             env=stack.child_environment(status)

@@ -8,6 +8,7 @@ each lab packages the same build. It reads each template several times, here wit
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import hashlib
 import zipfile
@@ -19,7 +20,7 @@ import yaml
 from samcli.cli.main import cli
 from samcli.lib.package import utils
 
-# Beside the build; whoever packages holds the lock of both (lab/stack.py).
+# Beside the build, for all processes that package.
 ARCHIVES = Path(__file__).resolve().parents[1] / ".aws-sam" / "archives"
 # Three of this build and of the one before.
 _MOST_ARCHIVES = 6
@@ -50,13 +51,16 @@ def kept_archive(
     modes = "".join(f"{path} {path.stat().st_mode}\n" for path in files)
     cached = ARCHIVES / f"{digest}-{hashlib.sha256(modes.encode()).hexdigest()[:16]}.zip"
     ARCHIVES.mkdir(parents=True, exist_ok=True)
-    if cached.exists():
-        cached.touch()
-    else:
-        Path(zip_method(str(ARCHIVES / "partial"), folder_path)).rename(cached)
-    for old in sorted(ARCHIVES.iterdir(), key=lambda path: path.stat().st_mtime)[:-_MOST_ARCHIVES]:
-        old.unlink()
-    yield str(cached), digest
+    with ARCHIVES.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if cached.exists():
+            cached.touch()
+        else:
+            Path(zip_method(str(ARCHIVES / "partial"), folder_path)).rename(cached)
+        old = sorted(ARCHIVES.iterdir(), key=lambda path: path.stat().st_mtime)[:-_MOST_ARCHIVES]
+        for path in old:
+            path.unlink()
+        yield str(cached), digest
 
 
 yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[assignment,misc]
