@@ -115,11 +115,12 @@ test: setup ## What protects that which users rely on (root; 12 minutes)
 test-rest: setup ## All other tests: the lab itself, each option, experiments, pages as scripts (root; 20 minutes)
 	@scripts/test rest
 
+# The command's tests wait more than they compute, so they come first, while the lab computes too.
 .PHONY: test-quick
 test-quick: setup
 	@failed=0; \
-	$(python) -m pytest $(both_cores) $(select) $(unit) || failed=1; \
 	$(python) -m pytest $(both_cores) $(select) $(integration) || failed=1; \
+	$(python) -m pytest $(both_cores) $(select) $(unit) || failed=1; \
 	exit "$$failed"
 
 .PHONY: test-emulation
