@@ -5,18 +5,15 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.signers import RequestSigner
-from kubernetes.client import ApiClient, ApiException, Configuration
-from kubernetes.watch import Watch
 
 from rackrate import aws
 from rackrate.errors import AdmissionRefused, ClusterUnreachable, Throttled, is_throttling
@@ -40,6 +37,18 @@ _LINE_BYTES = 500
 
 class SlowLog(ClusterUnreachable):
     """A node sends a log so slowly that its reading was given up. The message says how slowly."""
+
+
+class ApiError(Exception):
+    """The API responded with an error. `status` is HTTP's, `message` the API's own."""
+
+    def __init__(self, status: int, body: str | bytes) -> None:
+        try:
+            message = str(json.loads(body)["message"])
+        except (TypeError, ValueError, KeyError):
+            message = f"HTTP {status}"
+        super().__init__(message)
+        self.status, self.message = status, message
 
 
 class Log(NamedTuple):
@@ -83,8 +92,8 @@ def eks_token(session: Any, cluster_name: str) -> str:
 class Cluster:
     """One cluster; methods return the API's own JSON.
 
-    The official client sends the requests, but its typed models are not used. The pure code that
-    reads the responses takes plain values, so it needs neither a cluster nor the client.
+    The code that reads the responses takes plain values, so it needs no cluster. The official
+    client is not used: importing its typed models would take longer than many functions run.
 
     Raises, from every method:
         ClusterUnreachable: no response, a server error, or no access.
@@ -94,9 +103,7 @@ class Cluster:
     def __init__(self, name: str, session: Any = None) -> None:
         self.name = name
         self._session = session or aws.session()
-        # The client takes the certificate authority only as a file. The files exist as long as this
-        # object.
-        self._files = tempfile.TemporaryDirectory()
+        self._token, self._token_expires = "", 0.0
         with _translated(name):
             self._connect()
 
@@ -108,14 +115,10 @@ class Cluster:
         description = self._session.client("eks").describe_cluster(name=self.name)["cluster"]
         if not description.get("endpoint"):
             raise ClusterUnreachable(f"the cluster {self.name} is {description['status']}")
-        configuration = Configuration(host=description["endpoint"].rstrip("/"))
-        authority = Path(tempfile.mkdtemp(dir=self._files.name), "authority.pem")
-        authority.write_bytes(base64.b64decode(description["certificateAuthority"]["data"]))
-        configuration.ssl_ca_cert = str(authority)
-        configuration.connection_pool_maxsize = _CONNECTIONS
+        self._host = description["endpoint"].rstrip("/")
         # The API may put off any request, and says when to send it again (Kubernetes documentation,
         # "API Priority and Fairness"). It has not begun such a request, so POST may be sent again.
-        configuration.retries = urllib3.Retry(
+        retries = urllib3.Retry(
             total=_CONNECT_AGAIN + _PUT_OFF,
             connect=_CONNECT_AGAIN,
             read=0,
@@ -128,20 +131,22 @@ class Cluster:
             backoff_factor=0.2,
             retry_after_max=_PUT_OFF_SECONDS,
         )
-        configuration.api_key_prefix["authorization"] = "Bearer"
-        configuration.refresh_api_key_hook = self._renew_token
+        self._pool = urllib3.PoolManager(
+            maxsize=_CONNECTIONS,
+            retries=retries,
+            ca_cert_data=base64.b64decode(description["certificateAuthority"]["data"]).decode(),
+        )
         self._token_expires = 0.0
-        self._renew_token(configuration)
-        self._api = ApiClient(configuration)
         self._is_current = True
         self.version: str | None = description.get("version")
         #: Whether pods and Services have IPv6 addresses only.
         self.is_ipv6: bool = aws.is_ipv6(description)
 
-    def _renew_token(self, configuration: Configuration) -> None:
+    def _authorization(self) -> str:
         if time.monotonic() >= self._token_expires:
-            configuration.api_key["authorization"] = eks_token(self._session, self.name)
+            self._token = eks_token(self._session, self.name)
             self._token_expires = time.monotonic() + _TOKEN_SECONDS
+        return f"Bearer {self._token}"
 
     def _request(
         self,
@@ -159,21 +164,25 @@ class Cluster:
         the next request connects again.
 
         Raises:
-            ApiException: the API responded with an error.
+            ApiError: the API responded with an error.
         """
 
         def send() -> urllib3.BaseHTTPResponse:
-            response: urllib3.BaseHTTPResponse = self._api.call_api(
-                path,
+            response = self._pool.request(
                 method,
-                query_params=list((query or {}).items()),
-                header_params={"Accept": "application/json", "Content-Type": "application/json"},
-                body=None if body is None else dict(body),
-                auth_settings=["BearerToken"],
-                _return_http_data_only=True,
-                _preload_content=False,
-                _request_timeout=(_CONNECT_SECONDS, read_seconds),
+                f"{self._host}{path}" + (f"?{urlencode(query)}" if query else ""),
+                json=body,
+                headers={
+                    "Accept": "application/json",
+                    "Content-Type": "application/json",
+                    "User-Agent": "rackrate",
+                    "Authorization": self._authorization(),
+                },
+                preload_content=False,
+                timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=read_seconds),
             )
+            if not 200 <= response.status < 300:
+                raise ApiError(response.status, response.data)
             return response
 
         if not self._is_current:
@@ -183,7 +192,7 @@ class Cluster:
         except urllib3.exceptions.HTTPError:
             self._is_current = False
             raise
-        except ApiException as error:
+        except ApiError as error:
             if error.status != HTTPStatus.UNAUTHORIZED:
                 raise
             self._connect()
@@ -214,7 +223,7 @@ class Cluster:
         with _translated(self.name, missing_is_fine=True):
             try:
                 manifest: Json = json.loads(self._request("GET", path).data)
-            except ApiException as error:
+            except ApiError as error:
                 if error.status == HTTPStatus.FORBIDDEN:
                     return None
                 raise
@@ -233,9 +242,9 @@ class Cluster:
         with _translated(self.name, existing_is_fine=True):
             try:
                 created: Json = json.loads(self._request("POST", path, body=dict(manifest)).data)
-            except ApiException as error:
+            except ApiError as error:
                 if _is_refusal(error):
-                    raise AdmissionRefused(_message(error)) from error
+                    raise AdmissionRefused(error.message) from error
                 raise
             return created
         existing = self.get(f"{path}/{manifest['metadata']['name']}")
@@ -302,7 +311,7 @@ class Cluster:
                 response = self._request(
                     "GET", path, query=query, read_seconds=seconds, stream=True
                 )
-            except ApiException as error:
+            except ApiError as error:
                 if error.status == 400:  # the container has not started, or its log is gone
                     return None
                 raise
@@ -339,7 +348,7 @@ class Cluster:
                 response = self._request(
                     "GET", path, query=query, read_seconds=_LOG_SECONDS, stream=True
                 )
-            except ApiException:
+            except ApiError:
                 return ""
             try:
                 data = _beginning(response, _LINE_BYTES * lines, _LOG_SECONDS)
@@ -405,26 +414,27 @@ class Cluster:
 
     def _events(self, path: str, labels: str, version: str, seconds: float) -> Iterator[Json]:
         """The API's watch events; the API ends the stream after the requested time."""
-
-        def listing(**parameters: Any) -> urllib3.BaseHTTPResponse:
-            query = {
-                "labelSelector": labels,
-                "resourceVersion": version,
-                "watch": "true",
-                "timeoutSeconds": str(parameters["timeout_seconds"]),
-            }
-            return self._request("GET", path, query=query, read_seconds=seconds + 5, stream=True)
-
-        watch = Watch()
+        query = {
+            "labelSelector": labels,
+            "resourceVersion": version,
+            "watch": "true",
+            "timeoutSeconds": str(max(1, round(seconds))),
+        }
         with _translated(self.name):
             try:
-                yield from watch.stream(listing, timeout_seconds=max(1, round(seconds)))
-            except ApiException as error:
+                response = self._request(
+                    "GET", path, query=query, read_seconds=seconds + 5, stream=True
+                )
+                with contextlib.closing(response):
+                    for line in response:
+                        event: Json = json.loads(line)
+                        if event["type"] == "ERROR":
+                            raise ApiError(event["object"]["code"], json.dumps(event["object"]))
+                        yield event
+            except ApiError as error:
                 if error.status == HTTPStatus.GONE:
                     raise _Expired from error
                 raise
-            finally:
-                watch.stop()
 
 
 def _beginning(response: urllib3.BaseHTTPResponse, most_bytes: int, seconds: float) -> bytes:
@@ -459,8 +469,8 @@ def _translated(
     """Turn the libraries' exceptions into our errors."""
     try:
         yield
-    except ApiException as error:
-        reason = _message(error)
+    except ApiError as error:
+        reason = error.message
         if (missing_is_fine and error.status == 404) or (existing_is_fine and error.status == 409):
             return
         if error.status == 429:
@@ -489,14 +499,14 @@ def _translated(
         raise ClusterUnreachable(f"the cluster {cluster}: {error}") from error
 
 
-def _is_refusal(error: ApiException) -> bool:
+def _is_refusal(error: ApiError) -> bool:
     """Whether the API refuses an object, and not the function that creates it.
 
     Both can have the status 403. Kubernetes' authorizer names the user in its message
     (k8s.io/apiserver, `responsewriters.Forbidden`), and admission does not. A webhook chooses the
     status itself. A namespace that is being deleted refuses everything, and may be recreated.
     """
-    message = _message(error)
+    message = error.message
     if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
         return True
     if error.status == HTTPStatus.FORBIDDEN:
@@ -504,14 +514,6 @@ def _is_refusal(error: ApiException) -> bool:
     return error.status < 500 and "denied the request" in message
 
 
-def _lacks_namespace(error: ApiException) -> bool:
+def _lacks_namespace(error: ApiError) -> bool:
     """Whether an object cannot be created because its namespace does not exist."""
-    return error.status == HTTPStatus.NOT_FOUND and _message(error).startswith("namespaces ")
-
-
-def _message(error: ApiException) -> str:
-    """The API's own error message."""
-    try:
-        return str(json.loads(error.body)["message"])
-    except (TypeError, ValueError, KeyError):
-        return f"HTTP {error.status}"
+    return error.status == HTTPStatus.NOT_FOUND and error.message.startswith("namespaces ")

@@ -20,8 +20,7 @@ from rackrate.errors import AwsUnavailable, ClusterUnreachable, Throttled, trans
 from rackrate_contract.document import Json
 
 logger = Logger(child=True)
-# urllib3 warns of each retry with the whole URL, and CloudFormation's is signed. The client of
-# Kubernetes sets the level of urllib3 itself.
+# urllib3 warns of each retry with the whole URL, and CloudFormation's is signed.
 logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 #: The physical id of a resource whose creation failed. Its deletion does nothing.

@@ -39,7 +39,6 @@ from typing import Any
 # linear algebra starts threads, and a process with threads cannot be forked safely.
 PACKAGES = (
     "boto3",
-    "kubernetes.client",
     "pydantic",
     "aws_lambda_powertools.logging",
     "aws_lambda_powertools.metrics",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from kubernetes.client import ApiException
 
 from rackrate.errors import ClusterUnreachable
 from rackrate.measure import counters, manifests
+from rackrate.measure.cluster import ApiError
 from rackrate.measure.counters import Counters
 from rackrate.measure.nodes import node_of
 from rackrate.stages.run.count import NO_ENA, NOT_ALLOWED, Counted, count
@@ -250,7 +250,7 @@ def test_other_network_cards_have_traffic_and_a_note_instead_of_allowances(plann
 
 
 @pytest.mark.parametrize(
-    "error", [ClusterUnreachable("no route"), ApiException(status=422, reason="denied by policy")]
+    "error", [ClusterUnreachable("no route"), ApiError(422, b"denied by policy")]
 )
 def test_a_cluster_that_refuses_is_a_note_and_never_a_failure(planned, cluster, error):
     def refuse(pod):

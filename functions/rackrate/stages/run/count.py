@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
-from kubernetes.client import ApiException
-
 from rackrate.errors import RackrateError
 from rackrate.foreign import plain
 from rackrate.measure import counters, interfaces, manifests
-from rackrate.measure.cluster import Cluster
+from rackrate.measure.cluster import ApiError, Cluster
 from rackrate.measure.commands import Printed, printed_by_each, running
 from rackrate.measure.counters import Counters, Counts
 from rackrate.measure.interfaces import Unreadable
@@ -96,7 +94,7 @@ def count(run_id: str, when: When, resources: Resources) -> Counted:
                 name: list(stored.before.get(name, {})) for name in nodes if name not in absent
             }
             read = reading.read(resources.cluster, known)
-        except (RackrateError, ApiException) as error:
+        except (RackrateError, ApiError) as error:
             reading.note(f"not read {when} the trials: {error}")
         notes += reading.notes
         facts = reading.facts if when == "before" else facts
@@ -137,7 +135,7 @@ class _Reading:
             known: the known interfaces of each node.
 
         Raises:
-            RackrateError, ApiException: errors of the cluster; nothing was read.
+            RackrateError, ApiError: errors of the cluster; nothing was read.
         """
         interfaces = {node: list(names) or list(GUESSES) for node, names in known.items()}
         read = self._of_pods(cluster, "first", interfaces)

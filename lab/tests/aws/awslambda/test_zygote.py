@@ -232,7 +232,7 @@ from lab.aws.awslambda import zygote
 read = zygote.import_packages()
 for file in sorted(Path("handlers").glob("*.py")):
     read |= zygote.import_for(f"handlers.{file.stem}.handler")
-wanted = ("kubernetes.client", "rackrate.stages.run.launch", "rackrate.stages.run.collect", "numpy")
+wanted = ("boto3", "rackrate.stages.run.launch", "rackrate.stages.run.collect", "numpy")
 print(json.dumps([[*read], threading.active_count(), [n for n in wanted if n not in sys.modules]]))
 """
     result = subprocess.run(
