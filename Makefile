@@ -99,6 +99,10 @@ bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traff
 bench-campaign: setup ## Judge a campaign of six draws in the lab against the truth (root; 12 minutes)
 	@$(python) -m benchmarks.lab_campaign
 
+.PHONY: bench-start
+bench-start: setup ## Measure how long each function takes to start, and what those of a run cost
+	@$(python) -m benchmarks.start
+
 .PHONY: bench-page
 bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chromium
 	@$(python) -m benchmarks.opening
@@ -236,8 +240,9 @@ lock: ## Recompile the locks from pyproject.toml; LOCK=--upgrade takes newer ver
 	$(compile) --group dev $(LOCK) -o requirements/dev.txt
 	$(compile) --universal --group aws -c requirements/dev.txt -o requirements/aws.txt
 	$(compile_for_any) --universal --python-version 3.12 --group action -c requirements/dev.txt -o requirements/action.txt
-	$(compile) --group functions -c requirements/dev.txt -o functions/requirements.txt
-	$(compile) --group report -c requirements/dev.txt -o packages/report/requirements.txt
+	$(compile) --group functions -c requirements/dev.txt -o packages/dependencies.txt
+	$(compile) --group report -c requirements/dev.txt -o packages/report.txt \
+		$$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' packages/dependencies.txt)
 	$(compile) --group go $(LOCK) -o requirements/go.txt
 	$(compile) --group taskcat $(LOCK) -o requirements/taskcat.txt
 	$(compile) --group checkov $(LOCK) -o requirements/checkov.txt

@@ -1,4 +1,4 @@
-"""Measure how long each function takes to start: to import its handler, as `sam build` packed it.
+"""Measure how long each function takes to start: to import its handler, as `sam build` made it.
 
 A function's process is new after each deployment, in each hour without a run, and for each of many
 invocations at once. Lambda bills the start as it bills the rest. A process here has what a
@@ -48,18 +48,35 @@ class Function(NamedTuple):
     paths: tuple[Path, ...]
 
 
-def functions(template: Path) -> Iterator[Function]:
-    """The functions of a built template and of those nested in it. A module may come twice."""
+def resources(template: Path, kind: str) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+    """The resources of a type in a built template and in those nested in it.
+
+    Each comes with its name, its template's directory and its properties, to which the template's
+    global ones of functions are added.
+    """
     content: dict[str, Any] = yaml_parse(template.read_text("utf-8"))
     shared = content.get("Globals", {}).get("Function", {})
-    for resource in content["Resources"].values():
-        properties = {**shared, **resource.get("Properties", {})}
+    for name, resource in content["Resources"].items():
+        properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::CloudFormation::Stack":
-            yield from functions(template.parent / properties["TemplateURL"])
-        elif resource["Type"] == "AWS::Serverless::Function":
-            package = (template.parent / properties["CodeUri"]).resolve()
-            module = properties["Handler"].rpartition(".")[0]
-            yield Function(module, properties["MemorySize"] * 2**20, (package,))
+            yield from resources(template.parent / properties["TemplateURL"], kind)
+        elif resource["Type"] == kind:
+            layers = [*shared.get("Layers", []), *properties.get("Layers", [])]
+            yield name, template.parent, {**shared, **properties, "Layers": layers}
+
+
+def functions(template: Path) -> Iterator[Function]:
+    """The functions of a built stack with layers. The others import what Lambda brings itself."""
+    layers = {
+        name: (directory / properties["ContentUri"] / "python").resolve()
+        for name, directory, properties in resources(template, "AWS::Serverless::LayerVersion")
+    }
+    for _, directory, properties in resources(template, "AWS::Serverless::Function"):
+        package = (directory / properties["CodeUri"]).resolve()
+        module = properties["Handler"].rpartition(".")[0]
+        paths = tuple(layers[layer["Ref"]] for layer in properties["Layers"])
+        if paths:
+            yield Function(module, properties["MemorySize"] * 2**20, (package, *paths))
 
 
 def functions_of_a_run() -> set[str]:

@@ -1,63 +1,83 @@
-"""Print how large the functions' packages are, and fail if one leaves too little room.
+"""Print how large functions are with their layers, and fail if one leaves too little room.
 
-Run as `python -m scripts.packages`. A package is a directory that `sam build` packages together
-with the Python packages of its requirements.txt. Sizes are those of the same Python packages in
-this environment, as their RECORD files list them, because pyproject.toml locks both together.
+Run as `python -m scripts.packages`. All functions have the same code, and one layer of packages or
+two. Sizes are those of the same packages in this environment, as their RECORD files list them,
+because pyproject.toml locks both together; and of the byte code that `sam build` adds to layers.
 """
 
 from __future__ import annotations
 
+import marshal
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from importlib.metadata import files
+from importlib.util import cache_from_source
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: What Lambda accepts unpacked: "250 MB" (AWS Lambda developer guide, "Lambda quotas"), of 2**20.
+CODE = ROOT / "functions"
+#: The packages of each layer, by its name in templates/layers.yaml.
+LOCKS = {
+    "DependenciesLayer": ROOT / "packages" / "dependencies.txt",
+    "ReportLayer": ROOT / "packages" / "report.txt",
+}
+#: What Lambda accepts unpacked of a function and its layers: "250 MB" (AWS Lambda developer guide,
+#: "Lambda quotas"), of 2**20.
 LIMIT_BYTES = 250 * 2**20
-#: The largest share of that which each package may take. The rest is room for the next dependency.
-LARGEST_SHARE = {"functions": 0.5, "packages/report": 0.9}
+#: The largest share of that which functions with these layers may take. The rest is room for the
+#: next dependency.
+LARGEST_SHARE = {("DependenciesLayer",): 0.5, ("DependenciesLayer", "ReportLayer"): 0.95}
 
 
-def contents(package: Path) -> dict[str, Path]:
-    """Where each file of a package is, by its path in the package."""
+def contents(layers: Iterable[str]) -> dict[str, Path]:
+    """Where each file of a function with these layers is, by the path that it is imported from."""
     places = {
-        path.relative_to(package).as_posix(): path
-        for path in _walk(package)
-        if path.suffix != ".pyc" and path.name != "requirements.txt"
+        path.relative_to(CODE).as_posix(): path
+        for path in CODE.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
     }
-    lock = (package / "requirements.txt").read_text("utf-8")
-    for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE):
-        for file in files(name) or []:
-            # Neither programs, which are outside, nor what was compiled here.
-            if file.parts[0] != ".." and file.suffix != ".pyc":
-                places[file.as_posix()] = Path(str(file.locate()))
-    return places
+    return places | {name: path for layer in layers for name, path in _packages(layer).items()}
 
 
-def size(package: Path) -> int:
-    """The unpacked size of a package, in bytes."""
-    return sum(path.stat().st_size for path in contents(package).values())
+def size(layers: Iterable[str]) -> int:
+    """The unpacked size of a function with its layers, in bytes."""
+    compiled = (path for layer in layers for path in _packages(layer).values())
+    return sum(path.stat().st_size for path in contents(layers).values()) + sum(
+        _byte_code(path) for path in compiled if path.suffix == ".py"
+    )
 
 
-def _walk(directory: Path) -> Iterator[Path]:
-    """The files below a directory; the packages' directories are links to the shared code."""
-    for parent, _, names in directory.walk(follow_symlinks=True):
-        yield from (parent / name for name in names)
+def _packages(layer: str) -> dict[str, Path]:
+    """The files of a layer's packages: no programs, no tests, nothing that was compiled here."""
+    locked = re.findall(r"^([\w.-]+)==", LOCKS[layer].read_text("utf-8"), re.MULTILINE)
+    return {
+        file.as_posix(): Path(str(file.locate()))
+        for name in locked
+        for file in files(name) or []
+        if not {"..", "tests"} & set(file.parts[:-1]) and file.suffix != ".pyc"
+    }
+
+
+def _byte_code(path: Path) -> int:
+    cached = Path(cache_from_source(path))
+    if cached.exists():
+        return cached.stat().st_size
+    return len(marshal.dumps(compile(path.read_bytes(), path, "exec", dont_inherit=True)))
 
 
 def main() -> int:
-    """Print the sizes; 1 when a package is too large."""
+    """Print the sizes; 1 when a function and its layers are too large."""
     too_large = 0
-    for name, share in LARGEST_SHARE.items():
-        taken = size(ROOT / name)
-        print(f"{name:<16} {taken / 1e6:4.0f} of {LIMIT_BYTES / 1e6:.0f} MB unpacked")
+    for layers, share in LARGEST_SHARE.items():
+        named, taken = " and ".join(layers), size(layers)
+        print(
+            f"functions with {named:<33} {taken / 1e6:4.0f} of {LIMIT_BYTES / 1e6:.0f} MB unpacked"
+        )
         if taken > share * LIMIT_BYTES:
             print(
-                f"{name} takes more than {share:.0%} of what Lambda accepts: "
-                "remove a dependency of its group in pyproject.toml, or give the functions that "
-                "need it a package of their own.",
+                f"{named} takes more than {share:.0%} of what Lambda accepts:"
+                " remove a dependency of its group in pyproject.toml.",
                 file=sys.stderr,
             )
             too_large += 1

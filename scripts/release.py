@@ -31,8 +31,8 @@ TEMPLATES = {
     "existing-cluster.template": stack.EXISTING_CLUSTER,
 }
 HASHES = "SHA256SUMS"
-#: The Python packages of the functions that have most; the others have some of them.
-_LOCK = stack.REPOSITORY / "packages" / "report" / "requirements.txt"
+#: The Python packages of the functions.
+_LOCKS = stack.REPOSITORY / "packages"
 
 
 def write(bucket: str, region: str, out: Path) -> Path:
@@ -129,12 +129,17 @@ def _wheel(directory: Path, sha256: str) -> Path:
 
 def _bill_of_materials(path: Path) -> None:
     """Write the Python packages of the functions as CycloneDX JSON."""
-    _run(
-        [
-            *(str(Path(sys.executable).parent / "cyclonedx-py"), "requirements"),
-            *("--output-reproducible", "--of", "JSON", "--output-file", str(path), str(_LOCK)),
-        ]
-    )
+    locks = "".join(lock.read_text("utf-8") for lock in sorted(_LOCKS.glob("*.txt")))
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as all_of_them:
+        all_of_them.write(locks)
+        all_of_them.flush()
+        _run(
+            [
+                *(str(Path(sys.executable).parent / "cyclonedx-py"), "requirements"),
+                *("--output-reproducible", "--of", "JSON", "--output-file", str(path)),
+                all_of_them.name,
+            ]
+        )
 
 
 def _launch(version: str, region: str, place: str, sha256: str, wheel: Path) -> str:

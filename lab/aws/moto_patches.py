@@ -274,6 +274,7 @@ def of_region(
     yield _FUNCTION, "__init__", lambda_api.creating(runtime)
     yield _FUNCTION, "update_configuration", lambda_api.updating(runtime)
     yield f"{_LAMBDA}:LambdaBackend", "delete_function", lambda_api.deleting(runtime)
+    yield f"{_LAMBDA}:LambdaBackend", "publish_layer_version", lambda_api.publishing(archives)
     # Code is read from S3 into memory, and unpacked for each worker.
     yield _FUNCTION, "_set_function_code", lambda_api.storing(archives)
     yield _LAMBDA, "_s3_content", archives.of_object

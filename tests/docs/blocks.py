@@ -133,10 +133,9 @@ def copy_of_repository(directory: Path) -> Path:
         check=True,
     ).stdout
     for name in filter(None, listing.split("\0")):
-        # A link is copied as one: those of packages/report/ lead to directories.
-        if (ROOT / name).is_symlink() or (ROOT / name).is_file():
+        if (ROOT / name).is_file():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, directory / name, follow_symlinks=False)
+            shutil.copy2(ROOT / name, directory / name)
     for name in (".venv", ".venv-taskcat", ".venv-checkov"):
         (directory / name).symlink_to(ROOT / name)
     return directory

@@ -169,7 +169,7 @@ class TestRoots:
         stack = Stack("id", "name", "", {}, [], {}, template=root)
         stack.conditions = conditions.conditions
         needs = dependencies(stack)
-        first = {"PreflightFunction", "Preflight"}
+        first = {"Layers", "PreflightFunction", "Preflight"}
         assert needs["Preflight"] == {"PreflightFunction"}
         for name in needs.keys() - first:
             assert "Preflight" in needed(needs, name), name
@@ -393,6 +393,7 @@ LONGEST_NAMES = {
     ("AWS::KMS::Alias", "AliasName"): 256,
     ("AWS::Logs::LogGroup", "LogGroupName"): 512,
     ("AWS::SNS::Topic", "DisplayName"): 100,
+    ("AWS::Serverless::LayerVersion", "LayerName"): 140,
     ("AWS::Serverless::StateMachine", "Name"): 80,
 }
 

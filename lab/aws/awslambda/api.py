@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moto.awslambda.models import LambdaBackend, LambdaFunction
+from moto.awslambda.models import LambdaBackend, LambdaFunction, LayerVersion
 from moto.awslambda_simple.models import LambdaSimpleBackend
 
 from lab.aws.awslambda.archives import Archives
@@ -20,6 +20,7 @@ _moto_update_configuration = LambdaFunction.update_configuration
 _moto_get_configuration = LambdaFunction.get_configuration
 _moto_set_function_code = LambdaFunction._set_function_code
 _moto_delete_function = LambdaBackend.delete_function
+_moto_publish_layer_version = LambdaBackend.publish_layer_version
 
 
 def invoking(runtime: LambdaRuntime) -> Callable[..., bytes]:
@@ -97,6 +98,17 @@ def storing(archives: Archives) -> Callable[[LambdaFunction, dict[str, Any]], No
         archives.keep(self)
 
     return set_function_code
+
+
+def publishing(archives: Archives) -> Callable[[LambdaBackend, dict[str, Any]], LayerVersion]:
+    """PublishLayerVersion, whose content is unpacked before a worker needs it."""
+
+    def publish_layer_version(self: LambdaBackend, spec: dict[str, Any]) -> LayerVersion:
+        version = _moto_publish_layer_version(self, spec)
+        archives.keep_layer(version)
+        return version
+
+    return publish_layer_version
 
 
 def deleting(runtime: LambdaRuntime) -> Callable[..., None]:

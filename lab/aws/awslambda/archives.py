@@ -1,4 +1,4 @@
-"""Keeps functions' archives on disk, each content unpacked once, and the runtime's packages."""
+"""Keeps the archives of functions and layers on disk, each unpacked once, and the runtime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from importlib.metadata import files
 from pathlib import Path
 
 from moto.awslambda.exceptions import InvalidParameterValueException
-from moto.awslambda.models import LambdaFunction, _s3_content
+from moto.awslambda.models import LambdaFunction, LayerVersion, _s3_content
 from moto.s3.models import FakeKey
 
 #: AWS Lambda developer guide, "Lambda quotas": 250 MB unzipped.
@@ -36,8 +36,8 @@ _RUNTIME_PACKAGES = (
 )
 
 
-# A stack has three. Unpacked, they are as large as 400 MB.
-_MOST_UNPACKED = 6
+# A stack has four. Unpacked, they are as large as 250 MB.
+_MOST_UNPACKED = 8
 
 
 class Archives:
@@ -54,6 +54,9 @@ class Archives:
         self._lock = threading.Lock()
         self._unzip_locks: dict[str, threading.Lock] = {}
         self._cache: dict[str, tuple[int, str, str]] = {}
+        # The digests of layers by the ARNs of their versions. As on AWS, functions keep a version
+        # that is deleted.
+        self._layers: dict[str, str] = {}
         (directory / "code").mkdir(parents=True, exist_ok=True)
         self.runtime_client = directory / "lambda-runtime-client"
         self._link_runtime_client()
@@ -76,13 +79,24 @@ class Archives:
 
         Raises InvalidParameterValueException when the archive is larger than Lambda accepts.
         """
-        content = bytes(function.code_bytes or b"")
-        if not content:
-            return
+        if content := bytes(function.code_bytes or b""):
+            function.code_digest = self._keep(content)
+            function.code_bytes = b""
+
+    def keep_layer(self, version: LayerVersion) -> None:
+        """The same for a version of a layer."""
+        if version.code_bytes:
+            version.code_digest = self._keep(bytes(version.code_bytes))
+            version.code_bytes = b""
+        self._layers[version.arn] = version.code_digest
+
+    def layer(self, arn: str) -> Path:
+        """The directory that a version of a layer is in a function's /opt."""
+        return self.unzip(self._layers[arn])
+
+    def _keep(self, content: bytes) -> str:
         _check_size(content)
         digest = hashlib.sha256(content).hexdigest()
-        function.code_digest = digest
-        function.code_bytes = b""
         archive = self._directory / "code" / f"{digest}.zip"
         if not archive.exists():
             partial = archive.with_suffix(f".{os.urandom(4).hex()}")
@@ -91,6 +105,7 @@ class Archives:
         threading.Thread(
             target=self.unzip, args=(digest,), name="lambda-unzip", daemon=True
         ).start()
+        return digest
 
     def unzip(self, digest: str) -> Path:
         """The directory of an archive's content; unpacks the archive when it is missing."""

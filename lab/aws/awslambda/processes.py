@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -21,9 +21,9 @@ from lab.aws.awslambda import zygote
 
 LOG = logging.getLogger(__name__)
 
-# A stack has two large archives: one for the functions that write pages, one for all others. While
-# it is updated a third is in use, and a second stack may use the same cluster; older ones end once
-# their workers have.
+# A stack has two sets of packages: one for the functions that write pages, one for all others.
+# While it is updated a third is in use, and a second stack may use the same cluster; older ones end
+# once their workers have.
 _MOST_ZYGOTES = 5
 _ANSWER_SECONDS = 60.0
 #: The variables that all functions of a stack have in common; the packages are imported with these.
@@ -141,14 +141,18 @@ class Processes:
         self._zygotes: dict[tuple[Path, str], _Zygote] = {}
         self._lock = threading.Lock()
 
-    def start(self, handler: str, code: Path, environment: Mapping[str, str]) -> RuntimeProcess:
-        """Start the runtime client with a handler of an unpacked archive."""
+    def start(
+        self, handler: str, code: Path, layers: Sequence[Path], environment: Mapping[str, str]
+    ) -> RuntimeProcess:
+        """Start the runtime client with a handler of an unpacked archive, and its layers."""
+        # Where Lambda's Python looks after the function's own directory. A later layer overrides.
+        packages = [layer / "python" for layer in reversed(layers)]
         environment = {
             **environment,
-            "PYTHONPATH": str(self._runtime_client),
+            "PYTHONPATH": os.pathsep.join(map(str, (*packages, self._runtime_client))),
             "LAMBDA_TASK_ROOT": str(code),
         }
-        if any((code / name.partition(".")[0]).is_dir() for name in zygote.PACKAGES):
+        if any(zygote.has(path, name) for path in (code, *packages) for name in zygote.PACKAGES):
             # One that was killed is started again.
             for _ in range(2):
                 running = self._zygote(code, environment)

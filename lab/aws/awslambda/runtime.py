@@ -252,8 +252,6 @@ class LambdaRuntime:
 
     def _start(self, function: LambdaFunction) -> Worker:
         name = function.function_name
-        if function.layers:
-            raise NotImplementedError(f"function {name} uses layers, which this Lambda lacks")
         credentials = assume_role(function.role, name)
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -281,6 +279,7 @@ class LambdaRuntime:
             start=lambda more: self._processes.start(
                 str(function.handler),
                 self._archives.unzip(function.code_digest),
+                [self._archives.layer(layer["Arn"]) for layer in function.layers],
                 {**environment, **more},
             ),
             memory_mb=int(function.memory_size),
@@ -339,6 +338,7 @@ def _fingerprint(function: LambdaFunction) -> str:
         [
             function.function_arn,
             function.code_digest,
+            function.layers,
             function.handler,
             function.role,
             function.memory_size,

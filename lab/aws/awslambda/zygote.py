@@ -1,4 +1,4 @@
-"""A process that has imported the packages of one archive, and forks into workers.
+"""A process that has imported the packages of an archive and its layers, and forks into workers.
 
 Importing them each time took most of the processor time of a cold start. The zygote imports the
 large packages when it starts. Before it forks a handler's first worker, it imports what the
@@ -35,7 +35,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-# What a zygote imports at first if the archive has it. numpy is not here: by default its
+# What a zygote imports at first if the archive or a layer has it. numpy is not here: by default its
 # linear algebra starts threads, and a process with threads cannot be forked safely.
 PACKAGES = (
     "boto3",
@@ -70,15 +70,23 @@ class _Recorder(os._Environ[str]):
         return super().__iter__()
 
 
+def has(directory: Path, name: str) -> bool:
+    """Has a directory the package of a module?"""
+    return (directory / name.partition(".")[0]).is_dir()
+
+
 def import_packages(names: Iterable[str] = PACKAGES) -> set[str]:
-    """Import what the archive has. Returns the environment variables that this read."""
+    """Import what archive and layers have. Returns the environment variables that this read."""
+    runtime = os.environ.get("LAMBDA_RUNTIME_DIR")
+    searched = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    places = [Path(), *(Path(place) for place in searched if place != runtime)]
     plain, recorder = type(os.environ), type("", (_Recorder,), {"read": set[str]()})
     # The object stays the same, because modules keep references to it.
     os.environ.__class__ = recorder
     for name in names:
         # A function that needs a broken package fails by itself, with the error of its own import.
         with contextlib.suppress(Exception):
-            if Path(name.partition(".")[0]).is_dir():
+            if any(has(place, name) for place in places):
                 importlib.import_module(name)
     os.environ.__class__ = plain
     return recorder.read  # type: ignore[attr-defined,no-any-return]

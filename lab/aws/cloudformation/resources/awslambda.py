@@ -46,7 +46,7 @@ RESOURCES = (
     ApiResource(
         type="AWS::Lambda::Function",
         properties=names(
-            "Architectures Code Description Environment FunctionName Handler LoggingConfig"
+            "Architectures Code Description Environment FunctionName Handler Layers LoggingConfig"
             " MemorySize Role Runtime Tags Timeout TracingConfig VpcConfig"
         ),
         name=("FunctionName", 64),
@@ -57,6 +57,17 @@ RESOURCES = (
         configure=_configure,
         deletion=Call("DeleteFunction", FunctionName="{id}"),
         tagging=Tagging("lambda", "TagResource", "Resource", pairs=None),
+    ),
+    ApiResource(
+        type="AWS::Lambda::LayerVersion",
+        properties=names(
+            "CompatibleArchitectures CompatibleRuntimes Content Description LayerName"
+        ),
+        name=("LayerName", 140),
+        creation=Call("PublishLayerVersion"),
+        id="{LayerVersionArn}",
+        attributes={"LayerVersionArn": "{LayerVersionArn}", "Version": "{Version}"},
+        deletion=Call("DeleteLayerVersion", LayerName="{LayerName}", VersionNumber="{Version}"),
     ),
     ApiResource(
         type="AWS::Lambda::Permission",

@@ -169,6 +169,40 @@ def test_an_archive_that_unpacks_to_more_than_lambda_takes_is_refused(lab: Lab) 
     assert "large" not in names
 
 
+def layer(lab: Lab, name: str, **files: str) -> str:
+    """Publish a layer with these modules, and return the ARN of its version."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for module, text in files.items():
+            archive.writestr(f"python/{module}.py", text)
+    published = lab.client("lambda").publish_layer_version(
+        LayerName=name, Content={"ZipFile": content.getvalue()}
+    )
+    return str(published["LayerVersionArn"])
+
+
+def test_a_function_imports_from_its_layers_and_keeps_those_that_are_deleted(
+    lab: Lab, files: dict[str, str]
+) -> None:
+    """The function's own modules come first, and those of a later layer before an earlier one's."""
+    first = layer(lab, "first", one="name = 'first'", two="name = 'first'", own="name = 'first'")
+    second = layer(lab, "second", two="name = 'second'")
+    name = lab.function(
+        """
+        import one, own, two
+        def handler(event, context):
+            return [one.name, two.name, own.name]
+        """,
+        {**files, "own.py": "name = 'the function'"},
+        Layers=[first, second],
+    )
+    lab.client("lambda").delete_layer_version(LayerName="first", VersionNumber=1)
+    assert invoke(lab, name)[0] == ["first", "second", "the function"]
+    lab.client("lambda").update_function_configuration(FunctionName=name, Layers=[second])
+    error, _ = invoke(lab, name)
+    assert "No module named 'one'" in error["errorMessage"]
+
+
 def test_invocations_at_once_run_in_processes_of_their_own_that_are_reused(lab: Lab) -> None:
     name = lab.function(
         """

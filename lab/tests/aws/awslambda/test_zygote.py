@@ -198,7 +198,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 def test_workers_of_a_killed_zygote_end_as_killed(processes: Processes, tmp_path: Path) -> None:
-    worker = processes.start("index.handler", tmp_path, {"TMPDIR": str(tmp_path / "worker")})
+    worker = processes.start("index.handler", tmp_path, [], {"TMPDIR": str(tmp_path / "worker")})
     parent = int(Path("/proc", str(worker.pid), "stat").read_text().rpartition(")")[2].split()[1])
     assert parent != os.getpid()
     os.kill(parent, signal.SIGKILL)
@@ -208,7 +208,7 @@ def test_workers_of_a_killed_zygote_end_as_killed(processes: Processes, tmp_path
 
 
 def test_a_zygote_ends_with_its_lab(processes: Processes, tmp_path: Path) -> None:
-    worker = processes.start("index.handler", tmp_path, {"TMPDIR": str(tmp_path / "worker")})
+    worker = processes.start("index.handler", tmp_path, [], {"TMPDIR": str(tmp_path / "worker")})
     status = Path("/proc", str(worker.pid), "stat").read_text()
     os.killpg(worker.pid, signal.SIGTERM)
     assert worker.ended(10)
