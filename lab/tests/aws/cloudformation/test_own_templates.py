@@ -23,6 +23,8 @@ def test_every_property_of_the_house_is_carried_out_in_the_lab(path: Path) -> No
     for section in [*sections, (template.get("Globals") or {}).get("Function", {})]:
         if "CodeUri" in section:  # in the form that `sam package` writes
             section["CodeUri"] = "s3://bucket/code.zip"
+        if "ContentUri" in section:
+            section["ContentUri"] = "s3://bucket/layer.zip"
         if "DefinitionUri" in section:
             section["DefinitionUri"] = {"Bucket": "bucket", "Key": "machine.yaml"}
     parameters = {n: s.get("Default", "x") for n, s in (template.get("Parameters") or {}).items()}

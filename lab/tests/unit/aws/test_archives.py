@@ -58,10 +58,10 @@ def test_the_oldest_content_goes_but_not_what_a_lab_uses(tmp_path: Path, shared:
     archives = Archives(tmp_path / "one", shared)
     used = archives.unzip(kept(archives, "used"))
     os.utime(used, (1, 1))
-    unused = [shared / f"{number}" for number in range(2, 9)]
+    unused = [shared / f"{number}" for number in range(2, 11)]
     for path in unused:
         path.mkdir()
         os.utime(path, (int(path.name), int(path.name)))
     archives.unzip(kept(archives, "newest"))
     assert used.is_dir()
-    assert [path.name for path in unused if path.exists()] == ["4", "5", "6", "7", "8"]
+    assert [path.name for path in unused if path.exists()] == ["4", "5", "6", "7", "8", "9", "10"]
