@@ -15,6 +15,9 @@ LEAST_MEMORY_BYTES = 3 * 1024**3
 LEAST_DISK_BYTES = 2 * 1024**3
 # A first build of Kubernetes also needs space for its modules and the compiler's cache.
 LEAST_DISK_TO_BUILD_BYTES = 8 * 1024**3
+#: How many inotify instances root may have. A node's kubelet and containerd hold about nine, and
+#: with Linux's 128 the kubelets of three labs, or of fifteen nodes, end with "too many open files".
+INOTIFY_LIMIT, INOTIFY_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances"), 1024
 TUNGETFEATURES = 0x800454CF
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "mount": "mount"}
 
@@ -31,6 +34,24 @@ def check() -> None:
             raise LabError(f"{program} is missing: apt-get install {package}.")
     _check_memory()
     _check_disk()
+
+
+def allow_watches() -> None:
+    """Raise the machine's limit of inotify instances if it is lower than labs need.
+
+    It stays, because another lab may have begun since, and a process that holds fewer notices
+    nothing. Raises LabError where it may not be raised.
+    """
+    if int(INOTIFY_LIMIT.read_text("ascii")) >= INOTIFY_INSTANCES:
+        return
+    try:
+        INOTIFY_LIMIT.write_text(str(INOTIFY_INSTANCES), "ascii")
+    except OSError as error:
+        raise LabError(
+            f"The nodes need more inotify instances, and {INOTIFY_LIMIT} cannot be written"
+            f" ({error.strerror}): run `sysctl fs.inotify.max_user_instances={INOTIFY_INSTANCES}`"
+            " on the machine that this container is on."
+        ) from error
 
 
 def _check_tun() -> None:

@@ -88,6 +88,7 @@ def bring_up(
     run the programs of large workloads.
     """
     prerequisites.check()
+    prerequisites.allow_watches()
     scale = network_scale()
     lock = daemon.acquire_lock()
     try:

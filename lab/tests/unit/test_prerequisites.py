@@ -107,6 +107,17 @@ def test_too_little_disk_counts_the_build_only_where_it_is_still_to_be_done(
     assert "the lab needs 2.0" in refusal()
 
 
+@pytest.mark.parametrize(("limit", "afterwards"), [("128\n", "1024"), ("4096\n", "4096\n")])
+def test_nodes_may_watch_their_files_and_a_higher_limit_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, afterwards: str
+) -> None:
+    file = tmp_path / "max_user_instances"
+    file.write_text(limit)
+    monkeypatch.setattr(prerequisites, "INOTIFY_LIMIT", file)
+    prerequisites.allow_watches()
+    assert file.read_text() == afterwards
+
+
 @pytest.mark.parametrize("text", ["0", "2", "-1", "much", "nan"])
 def test_a_scale_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("RACKRATE_LAB_SCALE", text)
