@@ -54,9 +54,9 @@ def prepare(say: Say, *, with_large: bool = False) -> Artifacts:
     say(f"the pods' tools, of {tools.release()}")
     root = tools.unpacked()
     say("the pods' tools that Debian lacks (built once, a minute on two cores)")
-    modules = golang.tools()
+    modules = golang.tools(say)
     say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
-    binaries = kubernetes.binaries()
+    binaries = kubernetes.binaries(say)
     programs_of_large = None
     if with_large:
         say("the programs of large workloads (built once, 15 minutes on two cores)")

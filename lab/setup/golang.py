@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from lab.cache import artifact, cache_directory, key_of
@@ -19,20 +22,30 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 MINIMUM_GO = (1, 21)  # from 1.21 on, Go downloads the toolchain that a go.mod requires
 # The module of the tools that Debian does not package. The stack's own image is built from it too.
 IMAGE = REPOSITORY / "image"
+SECONDS_BETWEEN_LINES = 15.0
 
 
-def tools() -> Path:
+def _nothing(step: str) -> None:
+    """Announces no step."""
+
+
+def tools(say: Callable[[str], None] = _nothing) -> Path:
     """The directory with the measuring programs that `image/go.mod` names as tools."""
     sources = [(IMAGE / name).read_bytes() for name in ("go.mod", "go.sum")]
 
     def build(directory: Path) -> None:
-        install(IMAGE, directory, "tool", name="what image/go.mod names")
+        install(IMAGE, directory, "tool", name="what image/go.mod names", say=say)
 
     return artifact("modules", key_of(platform.machine(), *sources), build)
 
 
 def install(
-    module: Path, directory: Path, *packages: str, name: str, linker_flags: str = ""
+    module: Path,
+    directory: Path,
+    *packages: str,
+    name: str,
+    linker_flags: str = "",
+    say: Callable[[str], None] = _nothing,
 ) -> None:
     """Build packages of a module, as static programs, into a directory.
 
@@ -42,6 +55,7 @@ def install(
         packages: what `go install` takes; `tool` stands for all tools of go.mod.
         name: what is built, for the error.
         linker_flags: further flags of the linker.
+        say: is told how far the build is, from time to time.
 
     Raises:
         LabError: there is no Go, or it cannot build them.
@@ -55,16 +69,38 @@ def install(
         "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
         "CGO_ENABLED": "0",
     }
-    building.run(
-        [go_command(), "install", "-trimpath", "-ldflags", f"-s -w {linker_flags}", *packages],
+    go = functools.partial(
+        building.run,
         problem=f"{name} cannot be built",
         remedy="check the network (the Go module proxy) and the space on disk",
         cwd=module,
         environment=environment,
     )
+    flags = ("-trimpath", "-ldflags", f"-s -w {linker_flags}")
+    # This also downloads the modules.
+    count = len(go([go_command(), "list", "-deps", *packages]).splitlines())
+    go([go_command(), "install", "-v", *flags, *packages], watch=_announcing(name, count, say))
     shutil.rmtree(scratch, ignore_errors=True)  # up to 3 GB that only another version would use
     with contextlib.suppress(OSError):  # another module may be building
         scratch.parent.rmdir()
+
+
+def _announcing(name: str, packages: int, say: Callable[[str], None]) -> Callable[[str], None]:
+    """What counts the packages that `go install -v` names, and says how far it is."""
+    began = said = time.monotonic()
+    compiled = 0
+
+    def watch(_: str) -> None:
+        nonlocal compiled, said
+        compiled += 1
+        now = time.monotonic()
+        if now - said >= SECONDS_BETWEEN_LINES:
+            said = now
+            share = min(1.0, compiled / packages)
+            left = (now - began) * (1 / share - 1)
+            say(f"{name}: {share:.0%} of {packages} packages, about {left / 60:.1f} minutes left")
+
+    return watch
 
 
 def go_command() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from lab.cache import artifact, key_of
@@ -24,18 +25,19 @@ def version() -> str:
     return match[1]
 
 
-def binaries() -> Path:
+def binaries(say: Callable[[str], None]) -> Path:
     """The directory with Kubernetes' programs (kubelet, the rest), CoreDNS and `pause`."""
     sources = [
         path.read_bytes()
         for path in sorted([*MODULE.rglob("*"), *COREDNS.rglob("*")])
         if path.is_file() and path.suffix in {".mod", ".sum", ".go"}
     ]
-    return artifact("kubernetes", key_of(platform.machine(), *sources), _build)
+    key = key_of(platform.machine(), *sources)
+    return artifact("kubernetes", key, lambda directory: _build(directory, say))
 
 
-def _build(directory: Path) -> None:
-    golang.install(COREDNS, directory, ".", name="CoreDNS")
+def _build(directory: Path, say: Callable[[str], None]) -> None:
+    golang.install(COREDNS, directory, ".", name="CoreDNS", say=say)
     major, minor, _ = version().split(".", 2)
     stamp = "k8s.io/component-base/version"
     golang.install(
@@ -47,4 +49,5 @@ def _build(directory: Path) -> None:
             f"-X {stamp}.gitVersion=v{version()} -X {stamp}.gitMajor={major} "
             f"-X {stamp}.gitMinor={minor} -X {stamp}.gitTreeState=clean"
         ),
+        say=say,
     )
