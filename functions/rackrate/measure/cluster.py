@@ -429,7 +429,10 @@ class Cluster:
                     for line in response:
                         event: Json = json.loads(line)
                         if event["type"] == "ERROR":
-                            raise ApiError(event["object"]["code"], json.dumps(event["object"]))
+                            problem = event["object"]
+                            # A Status without a code is of the API itself.
+                            code = problem.get("code", HTTPStatus.INTERNAL_SERVER_ERROR)
+                            raise ApiError(code, json.dumps(problem))
                         yield event
             except ApiError as error:
                 if error.status == HTTPStatus.GONE:

@@ -563,8 +563,9 @@ def test_a_watch_that_is_too_old_starts_again(api, cluster):
     assert cluster.watch(PODS, "run=1", is_done, all_done, seconds=5)[1]
 
 
-def test_a_watch_that_the_cluster_refuses_is_no_end_of_the_watch(api, cluster):
-    refused = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no watching"}
+@pytest.mark.parametrize("code", [{"code": 403}, {}])
+def test_a_watch_that_the_cluster_refuses_is_no_end_of_the_watch(api, cluster, code):
+    refused = {"kind": "Status", **code, "reason": "Forbidden", "message": "no watching"}
     api.answers["GET", PODS] = [listed(pod("a", "Running")), events(("ERROR", refused))]
     with pytest.raises(ClusterUnreachable, match="no watching"):
         cluster.watch(PODS, "run=1", is_done, all_done, seconds=5)
