@@ -45,6 +45,7 @@ def install(
     *packages: str,
     name: str,
     linker_flags: str = "",
+    before: Path | None = None,
     say: Callable[[str], None] = _nothing,
 ) -> None:
     """Build packages of a module, as static programs, into a directory.
@@ -55,13 +56,14 @@ def install(
         packages: what `go install` takes; `tool` stands for all tools of go.mod.
         name: what is built, for the error.
         linker_flags: further flags of the linker.
+        before: the directory of the module that is built next. It shares what is compiled.
         say: is told how far the build is, from time to time.
 
     Raises:
         LabError: there is no Go, or it cannot build them.
     """
     # An interrupted build goes on from here.
-    scratch = cache_directory() / "go" / module.name
+    scratch = cache_directory() / "go" / (before or module).name
     environment = os.environ | {
         "GOBIN": str(directory),
         "GOCACHE": str(scratch / "build"),
@@ -80,6 +82,8 @@ def install(
     # This also downloads the modules.
     count = len(go([go_command(), "list", "-deps", *packages]).splitlines())
     go([go_command(), "install", "-v", *flags, *packages], watch=_announcing(name, count, say))
+    if before is not None:
+        return
     shutil.rmtree(scratch, ignore_errors=True)  # up to 3 GB that only another version would use
     with contextlib.suppress(OSError):  # another module may be building
         scratch.parent.rmdir()

@@ -37,7 +37,7 @@ def binaries(say: Callable[[str], None]) -> Path:
 
 
 def _build(directory: Path, say: Callable[[str], None]) -> None:
-    golang.install(COREDNS, directory, ".", name="CoreDNS", say=say)
+    golang.install(COREDNS, directory, ".", name="CoreDNS", before=MODULE, say=say)
     major, minor, _ = version().split(".", 2)
     stamp = "k8s.io/component-base/version"
     golang.install(
