@@ -2,7 +2,8 @@
 
 Brings a lab up, runs a plan through the `rackrate` command, then measures the same pairs of nodes
 with iperf3 in the bare node namespaces, both arms at the same time as in the run. Prints both
-medians with their ratio, and the share of the measuring phase during which test traffic flowed.
+medians with their ratio, the share of the measuring phase during which test traffic flowed, and how
+many state transitions and seconds of functions the run took.
 Run as `make bench`, or `python -m benchmarks.fidelity [PLAN]...`. Exit codes: 0 it was measured,
 1 a figure cannot be true, 2 the machine is not right or the run failed.
 """
@@ -10,6 +11,7 @@ Run as `make bench`, or `python -m benchmarks.fidelity [PLAN]...`. Exit codes: 0
 from __future__ import annotations
 
 import csv
+import functools
 import itertools
 import json
 import re
@@ -21,9 +23,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.in_lab import document, iperf3, lab, rackrate
+from benchmarks.in_lab import document, histories_of, iperf3, lab, lines, rackrate
 from benchmarks.points import ImpossibleFigure, Point, judge, positive, share
+from benchmarks.scale_figures import transitions_of
 from lab import control_groups, stack
+from lab.aws.awslambda.runtime import INVOCATIONS
 
 REPETITIONS = 6
 TEST = "tcp-1"
@@ -82,25 +86,28 @@ def _seconds(raw: str) -> float:
     return stamps[-1] - stamps[0]
 
 
-def share_of_run(status: dict[str, Any], results: Path) -> float:
-    """The share of a run's blocks with test traffic, from its history, trials and raw outputs."""
+def of_run(status: dict[str, Any], results: Path) -> tuple[float, str]:
+    """The share of a run's blocks with test traffic, and what AWS would bill for besides nodes."""
     run_id = document(results / "results.json")["run"]["id"]
     outputs = stack.outputs(status)
     execution = outputs["StateMachineArn"].replace(":stateMachine:", ":execution:")
-    states = stack.client(status, "stepfunctions")
-    pages = states.get_paginator("get_execution_history").paginate(
-        executionArn=f"{execution}:{run_id}"
-    )
-    history = [event for page in pages for event in page["events"]]
+    client = functools.partial(stack.client, status)
+    histories = list(histories_of(client, f"{execution}:{run_id}"))
     with (results / "trials.csv").open(encoding="utf-8", newline="") as file:
         trials = list(csv.DictReader(file))
-    s3 = stack.client(status, "s3")
+    s3 = client("s3")
     printed = {
         key: s3.get_object(Bucket=outputs["BucketName"], Key=key)["Body"].read().decode()
         for trial in trials
         if (key := trial["raw_key"])
     }
-    return traffic_share(history, trials, printed)
+    began = histories[0][0]["timestamp"].timestamp()
+    calls = [each for each in lines("aws/lambda/" + INVOCATIONS) if each["ended_at"] > began]
+    used = (
+        f"{sum(map(transitions_of, histories))} state transitions, {len(calls)} calls of functions"
+        f" of {sum(each['seconds'] for each in calls):.1f} s together"
+    )
+    return traffic_share(histories[0], trials, printed), used
 
 
 def bare_iperf3(arms: Mapping[str, Sequence[str]], seconds: int) -> dict[str, float]:
@@ -139,8 +146,9 @@ def report(status: dict[str, Any], plan: Path) -> None:
         of_nodes = positive(bare[arm], f"the throughput of {arm}, node to node,")
         mbits = f"{of_pods / 1e6:>9.1f} Mbit/s{of_nodes / 1e6:>9.1f} Mbit/s"
         print(f"{arm:<12}{mbits}{of_pods / of_nodes:>9.4f}")
-    flowed = share_of_run(status, results)
+    flowed, used = of_run(status, results)
     print(f"test traffic flowed during {flowed:.1%} of the measuring phase ({plan})")
+    print(used)
     peak = control_groups.peak_memory_bytes()
     if peak is not None:
         print(f"the lab's peak memory, page cache included: {peak / 1024**3:.2f} GiB")

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from lab.setup import tools
 from lab.up import bring_up
 
 Json = dict[str, Any]
+#: Makes a client of a service of AWS.
+type Client = Callable[[str], Any]
 #: Of bare iperf3, beside the pods' servers, which listen in namespaces of their own.
 PORT = 5301
 
@@ -59,6 +61,30 @@ def document(path: Path) -> Json:
     """An object that the command wrote as JSON."""
     content: Json = json.loads(path.read_text("utf-8"))
     return content
+
+
+def pages(client: Any, operation: str, key: str, **request: Any) -> list[Json]:
+    """All entries of a paginated list."""
+    listed = client.get_paginator(operation).paginate(**request)
+    return [entry for page in listed for entry in page.get(key, [])]
+
+
+def histories_of(client: Client, arn: str) -> Iterator[list[Json]]:
+    """The history of an execution, then those of the items of its Map Runs."""
+    states = client("stepfunctions")
+    arns = [arn]
+    for map_run in states.list_map_runs(executionArn=arn)["mapRuns"]:
+        name = {"mapRunArn": map_run["mapRunArn"]}
+        items = pages(states, "list_executions", "executions", **name)
+        arns += [item["executionArn"] for item in items]
+    for each in arns:
+        yield pages(states, "get_execution_history", "events", executionArn=each)
+
+
+def lines(path: str) -> list[Json]:
+    """The lines of a file of the lab's directory, each of which is JSON."""
+    content = (daemon.state_directory() / path).read_text("utf-8")
+    return [json.loads(line) for line in content.splitlines()]
 
 
 def address(node: str) -> str:

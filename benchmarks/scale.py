@@ -24,13 +24,13 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from benchmarks.in_lab import Json, document, lab, say
+from benchmarks.in_lab import Client, Json, document, histories_of, lab, lines, pages, say
 from benchmarks.points import Point, judge
 from benchmarks.scale_figures import (
     FLAT_FROM,
@@ -49,7 +49,7 @@ from benchmarks.scale_figures import (
     transitions_of,
     whole_spread,
 )
-from lab import daemon, stack
+from lab import stack
 from lab.aws.awslambda.runtime import INVOCATIONS
 from lab.errors import LabError
 from lab.setup import kwok
@@ -75,8 +75,6 @@ RUN = "scale"
 STAGES = ("Plan", "Deploy", "Await servers", "Measure", "Analyze", "Report", "Teardown", "Finish")
 DEPLOY_SECONDS, RUN_SECONDS = 900.0, 840.0
 
-#: Gives a client of the lab's region, by the service's name.
-Client = Callable[[str], Any]
 _plain = TypeDeserializer().deserialize
 
 
@@ -122,20 +120,13 @@ def _run(client: Client, machine: str, plan: Mapping[str, Any]) -> str:
     return arn
 
 
-def _pages(client: Any, operation: str, key: str, **request: Any) -> list[Json]:
-    """All entries of a paginated list."""
-    pages = client.get_paginator(operation).paginate(**request)
-    return [entry for page in pages for entry in page.get(key, [])]
-
-
 def _figures(client: Client, outputs: Mapping[str, str], arn: str) -> Json:
-    histories = list(_histories(client, arn))
-    directory = daemon.state_directory()
+    histories = list(histories_of(client, arn))
     items = _items(client, outputs["TableName"])
     trials = [each for each in items if str(each["sk"]).startswith("trial#")]
     plan = _object(client, outputs["BucketName"], "plan.json")
     results = _object(client, outputs["BucketName"], "results.json")
-    invocations = _lines(directory / "aws" / "lambda" / INVOCATIONS)
+    invocations = lines("aws/lambda/" + INVOCATIONS)
     run = next(each for each in items if each["sk"] == "run")
     since = histories[0][0]["timestamp"].timestamp()
     settings = _settings(client)
@@ -143,7 +134,7 @@ def _figures(client: Client, outputs: Mapping[str, str], arn: str) -> Json:
     functions = functions_of(of_run, settings)
     requests = [
         each
-        for each in _lines(directory / "logs" / "audit.jsonl")
+        for each in lines("logs/audit.jsonl")
         if moment(each["requestReceivedTimestamp"]) > since
     ]
     counted = [each for each in trials if int(each["block"]) > 0]
@@ -179,20 +170,8 @@ def _figures(client: Client, outputs: Mapping[str, str], arn: str) -> Json:
     }
 
 
-def _histories(client: Client, arn: str) -> Iterator[list[Json]]:
-    """The history of an execution, then those of the items of its Map Runs."""
-    states = client("stepfunctions")
-    arns = [arn]
-    for map_run in states.list_map_runs(executionArn=arn)["mapRuns"]:
-        name = {"mapRunArn": map_run["mapRunArn"]}
-        items = _pages(states, "list_executions", "executions", **name)
-        arns += [item["executionArn"] for item in items]
-    for each in arns:
-        yield _pages(states, "get_execution_history", "events", executionArn=each)
-
-
 def _items(client: Client, table: str) -> list[Json]:
-    items = _pages(
+    items = pages(
         client("dynamodb"),
         "query",
         "Items",
@@ -213,7 +192,7 @@ def _objects(client: Client, bucket: str) -> Json:
     """How many objects the run wrote, and the size of the largest of each kind."""
     prefix = f"runs/{RUN}/"
     sizes: dict[str, list[int]] = defaultdict(list)
-    objects = _pages(client("s3"), "list_objects_v2", "Contents", Bucket=bucket, Prefix=prefix)
+    objects = pages(client("s3"), "list_objects_v2", "Contents", Bucket=bucket, Prefix=prefix)
     for each in objects:
         folder, slash, _ = each["Key"].removeprefix(prefix).partition("/")
         sizes[folder + slash].append(each["Size"])
@@ -224,12 +203,8 @@ def _settings(client: Client) -> dict[str, tuple[float, int]]:
     """The time in seconds and the memory in bytes of each function."""
     return {
         each["FunctionName"]: (float(each["Timeout"]), int(each["MemorySize"]) * 2**20)
-        for each in _pages(client("lambda"), "list_functions", "Functions")
+        for each in pages(client("lambda"), "list_functions", "Functions")
     }
-
-
-def _lines(path: Path) -> list[Json]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def table(sizes: Sequence[Mapping[str, Any]]) -> list[str]:
