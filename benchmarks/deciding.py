@@ -351,10 +351,10 @@ def measure(records: Records) -> int:
     chance = random.Random(SEED)
     luck: dict[tuple[str, str], float] = {}
     for item in block_items([*warm_ups, *items]):
-        drafts = Drafts(item, planned, 1, {})
+        drafts = Drafts([item], planned, 1, {})
         measurements = {
             key: _measurement(
-                drafts.tests[key.test],
+                drafts.test_of(key),
                 ADVANTAGE if key.arm == "treatment" else 1.0,
                 luck.setdefault((key.client, key.server), chance.lognormvariate(0, PAIR_NOISE))
                 * chance.lognormvariate(0, TRIAL_NOISE),
@@ -368,7 +368,7 @@ def measure(records: Records) -> int:
             {key.id: RawValues.of(measured) for key, measured in measurements.items()},
         )
         for key, measured in measurements.items():
-            trial = drafts.of(key).measured(drafts.tests[key.test], measured)
+            trial = drafts.of(key).measured(drafts.test_of(key), measured)
             store.trials.put(RUN, _stored(trial, samples_key))
     return len(planned_trials(items))
 

@@ -82,15 +82,17 @@ class TimeLeft:
         around = max(0.0, pace.expected_seconds - measuring)
         after = max(0.0, around - self._first_part_began)
         since = elapsed - self._part_began
-        if since > each + pause + max(each, OVERDUE_SECONDS):
-            return Late(since - each - pause)
-        if pace.now >= pace.most and since > each + after + _LATE_SECONDS:
-            return Late(since - each - after)
+        through = max(pace.now, pace.through)
+        together = (through - pace.now + 1) * each
+        if since > together + pause + max(each, OVERDUE_SECONDS):
+            return Late(since - together - pause)
+        if through >= pace.most and since > together + after + _LATE_SECONDS:
+            return Late(since - together - after)
 
         def until(last: int) -> float:
-            ahead = max(0, last - pace.now)
+            ahead = max(0, last - through)
             # A part includes the pause after it, in which the run shows the block that is over.
-            this = max(0.0, each + (pause if ahead else 0.0) - since)
+            this = max(0.0, together + (pause if ahead else 0.0) - since)
             return this + ahead * each + max(0, ahead - 1) * pause + after
 
         return Left(until(pace.least), until(pace.most))
@@ -106,6 +108,7 @@ def pace_of(run: Run) -> Pace:
         run.expected_seconds,
         run.expected_block_seconds,
         run.pause_seconds,
+        run.last_block,
     )
 
 

@@ -74,7 +74,8 @@ class Pace(NamedTuple):
 
     `now` is the part that is going on, from 1, or 0 before the first. It ends after `least` to
     `most` parts, as far as is known. `planned` is how many parts `expected_seconds` is for. Each
-    takes `part_seconds`, and between two is a pause. None means not estimated (yet).
+    takes `part_seconds`, and between two is a pause. Parts up to `through` go on together, without
+    pauses. None means not estimated (yet).
     """
 
     now: int
@@ -84,6 +85,7 @@ class Pace(NamedTuple):
     expected_seconds: float | None
     part_seconds: float | None
     pause_seconds: float = 0.0
+    through: int = 0
 
 
 def read_item[T: Hashable](kind: type[T], item: Mapping[str, Any], **others: Any) -> T:

@@ -14,6 +14,8 @@ class Run(Record):
     """One run."""
 
     block: int
+    last_block: int
+    """The last of the blocks that it measures together."""
     blocks: int
     """At most."""
     pause_seconds: float

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger, put_metrics, resources
 from rackrate.errors import translated
-from rackrate.plan.items import BlockItem, item_from_json
+from rackrate.plan.items import BlockItem, block_items, item_from_json
 from rackrate.results.build import RunFailure
 from rackrate.stages.run.collect import READ_SECONDS, collect, give_up
 from rackrate_contract.document import Json
@@ -27,7 +27,8 @@ def handler(event: Json, context: LambdaContext) -> Json:
     else:
         collected = collect(
             run_id,
-            BlockItem.from_json(event["repeated"] or event["item"]),
+            [BlockItem.from_json(each) for each in event["repeated"] or ()]
+            or block_items([item_from_json(event["item"])]),
             resources,
             attempt=event["attempt"],
             deadline=event["deadline"],

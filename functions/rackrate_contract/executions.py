@@ -99,8 +99,12 @@ class RunRecord(ExecutionRecord):
     lease_ends_at: str | None = None
     """When that campaign is expected to end."""
     block: int = 0
+    last_block: int = 0
+    """The last block of the series that it measures, which begins with `block`."""
     blocks: int = 0
     """How many blocks it measures at most."""
+    pods_started_after: float | None = None
+    """How long its last client pods took to start, in seconds, for one container."""
     pause_seconds: float = 0.0
     stopped: Stopped | None = None
     """Why it measured no more blocks, if it looked at its verdicts."""

@@ -20,10 +20,14 @@ from lab.setup import debian
 
 _IMAGE = Path(__file__).parents[2] / "image"
 #: The packages' names, by program. The stack's own image has the same list, besides `cat`, which
-#: prints the kernel's counters, `sleep`, for pods that only have to exist, and `sh` and `date`,
-#: with which tests wait for an agreed start. Those of Go modules, which have a slash there, are not
-#: here: `lab.setup.golang` builds them.
-PROGRAMS = {"cat": "coreutils", "date": "coreutils", "sh": "dash", "sleep": "coreutils"}
+#: prints the kernel's counters, `sleep`, for pods that only have to exist, and `sh`, `date` and
+#: `flock`, with which tests wait for an agreed start. Those of Go modules, which have a slash
+#: there, are not here: `lab.setup.golang` builds them.
+PROGRAMS = {
+    **dict.fromkeys(("cat", "date", "sleep"), "coreutils"),
+    "flock": "util-linux",
+    "sh": "dash",
+}
 for _line in (_IMAGE / "programs.txt").read_text(encoding="utf-8").splitlines():
     _program, _package = _line.split()
     if "/" not in _package:

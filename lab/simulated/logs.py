@@ -233,7 +233,7 @@ def log_of(pods: Pods, namespace: str, name: str, container: str) -> str:
         raise LookupError(f"{name} has no log of {container}")
     started_at = datetime.fromisoformat(states[0]["startedAt"]).timestamp()
     if argv[0] == "sh":  # it waits for the time that is its name, then runs what follows
-        started_at, argv = max(started_at, float(argv[3])), argv[4:]
+        started_at, argv = max(started_at, float(argv[3].split(",")[0]) / 1e3), argv[4:]
     in_group = pods.in_group(spec["nodeName"])
     return printed(argv, started_at, f"{name}/{container}", in_group=in_group)
 

@@ -11,8 +11,8 @@ from .conftest import DeployedStack, Rackrate, estimates, machine, results
 
 RUN = "run-20261121-070512-ab12"
 RUN_KEYS = {
-    "id", "status", "phase", "block", "blocks", "next_look", "stopped_after", "pause_seconds",
-    "started_at", "finished_at", "seconds", "waited_seconds",
+    "id", "status", "phase", "block", "last_block", "blocks", "next_look", "stopped_after",
+    "pause_seconds", "started_at", "finished_at", "seconds", "waited_seconds",
     "expected_seconds", "expected_block_seconds", "trials_planned", "trials_measured",
     "trials_failed", "conclusion", "error", "cause", "campaign", "missing_nodes",
 }  # fmt: skip

@@ -80,6 +80,14 @@ def test_it_falls_within_a_block_and_from_block_to_block() -> None:
     assert left.estimate(pace(block=2), 40) == just(60 + 8)
 
 
+def test_blocks_that_go_on_together_are_one_part() -> None:
+    left = TimeLeft()
+    assert left.estimate(pace(block=1, last_block=Decimal(4)), 20) == just(72 + 8)
+    assert left.estimate(pace(block=1, last_block=Decimal(4)), 60) == just(72 + 8 - 40)
+    assert left.estimate(pace(block=5, last_block=Decimal(6)), 70) == just(24 + 8)
+    assert left.estimate(pace(block=5, last_block=Decimal(6)), 110) == Late(8)
+
+
 def test_the_last_block_is_late_as_soon_as_nothing_would_be_left() -> None:
     left = TimeLeft()
     assert left.estimate(pace(block=6), 90) == just(12)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from rackrate.measure.starts import STARTS, waiting
-from rackrate.plan.durations import traffic_seconds
+from rackrate.measure.starts import STARTS, Start, waiting
 from rackrate.plan.items import BlockItem, Pair, Phase
 from rackrate.settings import StackArm
 from rackrate.tools.base import Port, Server, TestBase
@@ -256,7 +255,7 @@ def _server(server: Server, image: str) -> Json:
 
 
 def client_labels(run_id: str, item: BlockItem, attempt: int) -> dict[str, str]:
-    """The labels that all client pods of one attempt at an item share."""
+    """The labels that all client pods of one attempt at a series share, by its first item."""
     return {
         RUN: run_label(run_id),
         ROLE: "client",
@@ -268,16 +267,16 @@ def client_labels(run_id: str, item: BlockItem, attempt: int) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Clients:
-    """What the client pods of one attempt at an item have in common.
+    """What the client pods of one attempt at a series have in common.
 
     Attributes:
         run_id: the run.
-        item: the item of the schedule.
+        item: the first item of the series.
         attempt: 1, or more for a repetition.
         image: the tools' image.
         tolerations: the taints that they tolerate.
-        starts: when their tests start, in seconds since 1970, by test; empty: at once.
-        waiting_seconds: how long they wait for them at most.
+        starts: when their tests start, by container; empty: at once.
+        deadline_seconds: how long after its start a pod is ended.
     """
 
     run_id: str
@@ -285,13 +284,13 @@ class Clients:
     attempt: int
     image: str
     tolerations: Sequence[Toleration]
-    starts: Mapping[str, int]
-    waiting_seconds: float
+    starts: Mapping[str, Start]
+    deadline_seconds: int
 
     def pod(
         self,
         pair: Pair,
-        tests: Sequence[TestBase],
+        tests: Mapping[str, TestBase],
         *,
         owner_uid: str,
         node: str,
@@ -300,12 +299,12 @@ class Clients:
     ) -> Json:
         """A pod that runs tests one after the other against one server, or is a workload's load.
 
-        All tests but the last are init containers, which Kubernetes runs in order. The last test is
-        the main container, which saves the start of one more container.
+        Each test has a container, which waits for its start. A workload's measurement is an init
+        container if another container is to clear what it left.
 
         Args:
             pair: the places of the two nodes.
-            tests: the tests to run, in order.
+            tests: the tests to run, in order, by container.
             owner_uid: the UID of the run's owner object.
             node: the name of the node in the client's place.
             server_address: IP address of the server's pod.
@@ -314,13 +313,23 @@ class Clients:
         hashed = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
         item = self.item
         name = f"{owner_name(self.run_id)}-{item.block}-{item.round}-{hashed}-{self.attempt}"
-        starts = {test.name: self.starts[test.name] for test in tests} if self.starts else {}
+        starts = {each: self.starts[each].at for each in tests} if self.starts else {}
         files = {} if item.workload is None else item.workload.load_files
+        before: list[Json] = []
         if item.workload is None:
-            containers = self._of_tests(tests, server_address, starts)
+            containers = [
+                container(
+                    each,
+                    waiting(test.argv(server_address), self.starts.get(each)),
+                    self.image,
+                    sharers=len(tests),
+                )
+                for each, test in tests.items()
+            ]
         else:
             number = int(short_hash(name), 16)
-            containers = _of_load(item.workload, item.phase, members, self.image, number=number)
+            of_load = _of_load(item.workload, item.phase, members, self.image, number=number)
+            before, containers = of_load[:-1], of_load[-1:]
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -338,27 +347,16 @@ class Clients:
                 "ownerReferences": owned_by(self.run_id, owner_uid),
             },
             "spec": {
-                **self._pod_spec(pair.client_network, tests, files),
+                **self._pod_spec(pair.client_network, tests.values(), files),
                 # The plan chose the node, so the pod skips the scheduler.
                 "nodeName": node,
-                "initContainers": containers[:-1],
-                "containers": containers[-1:],
+                "initContainers": before,
+                "containers": containers,
             },
         }
 
-    def _of_tests(
-        self, tests: Sequence[TestBase], server_address: str, starts: Mapping[str, int]
-    ) -> list[Json]:
-        """The containers of tests, each of which waits for its start."""
-        return [
-            container(
-                test.name, waiting(test.argv(server_address), starts.get(test.name)), self.image
-            )
-            for test in tests
-        ]
-
     def _pod_spec(
-        self, network: Network, tests: Sequence[TestBase], files: Mapping[str, str]
+        self, network: Network, tests: Collection[TestBase], files: Mapping[str, str]
     ) -> Json:
         """A pod's spec without its node and its containers."""
         sysctls: dict[str, str] = {}
@@ -370,8 +368,7 @@ class Clients:
         if any(test.uses_cluster_dns for test in tests):
             # In the network of a node, `ClusterFirst` would be the node's own DNS.
             spec["dnsPolicy"] = "ClusterFirstWithHostNet"
-        deadline = active_deadline_seconds(tests, self.item.phase, self.waiting_seconds)
-        return {**spec, "restartPolicy": "Never", "activeDeadlineSeconds": deadline}
+        return {**spec, "restartPolicy": "Never", "activeDeadlineSeconds": self.deadline_seconds}
 
 
 #: The end of the name of the container that removes what a workload's measurement left.
@@ -415,17 +412,14 @@ def _of_load(
     ]
 
 
-def active_deadline_seconds(
-    tests: Sequence[TestBase], phase: Phase = "measure", waiting_seconds: float = 0.0
-) -> int:
+def deadline_seconds(traffic_seconds: float, waiting_seconds: float) -> int:
     """The deadline of a client pod, in seconds after its start.
 
     Args:
-        tests: its tests.
-        phase: what is done with workloads among them.
+        traffic_seconds: how long its tests send.
         waiting_seconds: how long it waits for agreed starts.
     """
-    return round(traffic_seconds(tests, phase) * 1.5 + waiting_seconds + GRACE_SECONDS)
+    return round(traffic_seconds * 1.5 + waiting_seconds + GRACE_SECONDS)
 
 
 def holder(
@@ -507,8 +501,15 @@ def pod_spec(
     }
 
 
-def container(name: str, argv: Sequence[str], image: str) -> Json:
-    """A container that runs one program of the tools' image."""
+def container(name: str, argv: Sequence[str], image: str, *, sharers: int = 1) -> Json:
+    """A container that runs one program of the tools' image.
+
+    Args:
+        name: its name.
+        argv: its command line.
+        image: the tools' image.
+        sharers: how many containers of its pod run in turn, and reserve together what one needs.
+    """
     return {
         "name": name,
         "image": image,
@@ -523,7 +524,7 @@ def container(name: str, argv: Sequence[str], image: str) -> Json:
         },
         # No CPU limit, because throttling would change the measured traffic.
         "resources": {
-            "requests": {"cpu": "100m", "memory": "64Mi"},
+            "requests": {"cpu": f"{100 // sharers}m", "memory": f"{64 // sharers}Mi"},
             "limits": {"memory": "512Mi"},
         },
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],

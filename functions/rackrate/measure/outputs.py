@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rackrate import registry
@@ -30,20 +30,23 @@ class Drafts:
     """Trials with the facts from the plan. They are failed until their output has been read."""
 
     def __init__(
-        self, item: BlockItem, planned: PlannedRun, attempt: int, replaced: Mapping[str, Node]
+        self,
+        items: Iterable[BlockItem],
+        planned: PlannedRun,
+        attempt: int,
+        replaced: Mapping[str, Node],
     ) -> None:
-        self.tests: dict[str, TestBase] = {test.name: test for test in item.tests}
-        self._item, self._attempt = item, attempt
-        self._pairs = {client_of(pair): pair for pair in item.pairs}
+        self._attempt = attempt
+        self._places = {key: (item, pair) for item in items for key, pair in item.pair_of.items()}
         self._placements = {arm.name: arm.placement for arm in planned.arms}
         self._replaced = {place: node.name for place, node in replaced.items()}
 
     def of(self, key: TrialKey) -> Trial:
         """The draft of a trial, with the facts about its arm and the names of its nodes."""
-        test, pair = self.tests[key.test], self._pairs[client_of(key)]
+        (item, pair), test = self._places[key], self.test_of(key)
         return Trial.from_fields(
             key,
-            round=self._item.round,
+            round=item.round,
             attempt=self._attempt,
             status="failed",
             tool=test.tool,
@@ -55,8 +58,16 @@ class Drafts:
             via=pair.via,
             client_node=self._replaced.get(key.client),
             server_node=self._replaced.get(key.server),
-            warm_up=self._item.warm_up,
+            warm_up=item.warm_up,
         )
+
+    def test_of(self, key: TrialKey) -> TestBase:
+        """The test of a trial."""
+        return next(test for test in self.item_of(key).tests if test.name == key.test)
+
+    def item_of(self, key: TrialKey) -> BlockItem:
+        """The item of a trial."""
+        return self._places[key][0]
 
 
 class ReadTrial(NamedTuple):

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackrate.measure.manifests import MAIN
-from rackrate.measure.starts import NO_PROGRAM_CODE, agreed_start, awaited
+from rackrate.measure.starts import (
+    NO_PROGRAM_CODE,
+    TOO_LATE_CODE,
+    agreed,
+    agreed_start,
+    awaited,
+)
 
 _MESSAGE_LENGTH = 300
 #: The kubelet's reason while a container waits for the init containers.
@@ -59,19 +65,18 @@ def is_finished(pod: Mapping[str, Any]) -> bool:
     """Whether the pod will produce no more output.
 
     The kubelet reports the phase only after it has removed the pod's sandbox, a second or two after
-    the last test ended. The containers' states show it at once: either the main container, which is
-    the last test, has ended, or a container before it failed and Kubernetes starts no further one.
+    the last test ended. The containers' states show it at once: either the tests, or the main
+    container, have ended, or a container before it failed and Kubernetes starts no further one.
     What others inject beside them, such as a service mesh, does not count.
     """
     status = pod.get("status", {})
     if status.get("phase") in ("Succeeded", "Failed"):
         return True
-    main = pod.get("metadata", {}).get("annotations", {}).get(MAIN)
-    if any(
-        "terminated" in c.get("state", {})
-        for c in status.get("containerStatuses", [])
-        if main in (None, c["name"])
-    ):
+    ours = agreed(pod).keys() or {pod.get("metadata", {}).get("annotations", {}).get(MAIN)}
+    ended = {
+        c["name"] for c in status.get("containerStatuses", []) if "terminated" in c.get("state", {})
+    }
+    if ended and (ours <= ended or ours == {None}):
         return True
     # Kubernetes restarts a sidecar among the init containers.
     inits = pod.get("spec", {}).get("initContainers", [])
@@ -87,7 +92,17 @@ def has_started(pod: Mapping[str, Any]) -> bool:
     """Whether a container of the pod runs or has run."""
     status = pod.get("status", {})
     containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
-    return any({"running", "terminated"} & c.get("state", {}).keys() for c in containers)
+    return any(_has_run(each) for each in containers)
+
+
+def _has_run(status: Mapping[str, Any]) -> bool:
+    return bool({"running", "terminated"} & status.get("state", {}).keys())
+
+
+def all_started(pod: Mapping[str, Any]) -> bool:
+    """Whether each of the pod's containers runs or has run."""
+    statuses = pod.get("status", {}).get("containerStatuses", [])
+    return bool(statuses) and all(map(_has_run, statuses))
 
 
 def age_seconds(thing: Mapping[str, Any]) -> float:
@@ -97,7 +112,7 @@ def age_seconds(thing: Mapping[str, Any]) -> float:
 
 
 def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
-    """How a test ended in a pod that finished, exceeded its deadline, or is missing (None)."""
+    """How a test's container ended in a pod that finished, exceeded its deadline, or is missing."""
     if pod is None:
         return Outcome(False, "the client pod was deleted before its output could be read")
     status = pod.get("status", {})
@@ -108,6 +123,8 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
     if (lacking := missing_part(pod, test)) is not None:
         return Outcome(False, lacking)
     ran = ended is not None and ended.get("reason") not in _NEVER_RAN
+    if ended is not None and ended.get("exitCode") == TOO_LATE_CODE and test in agreed(pod):
+        return Outcome(False, "could not start in time to end before the tests after it")
     if ended is not None and ran and ended.get("startedAt"):
         started_at = _started_at(ended, agreed_start(pod, test))
         return Outcome(True, _why_ended(status, ended), started_at, ended.get("finishedAt"))

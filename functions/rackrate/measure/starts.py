@@ -1,56 +1,81 @@
-"""Agreed starts: pairs that load the network together begin each test at the same moment. Pure.
+"""Agreed starts: the tests of a series begin at times that Launch has chosen. Pure.
 
-Pods start one after another, and so do their containers, so without an agreement a test of a few
-seconds is over on one node before it starts on another. Launch therefore chooses a time for each
-test of a round, and each container waits for it by its node's clock. EKS's images keep that clock
-within a millisecond (Amazon EC2 user guide, "Set the time reference on your EC2 instance").
+Pods start one after another, and so do their containers. If a test began with its container, a test
+of a few seconds would be over on one node before it began on another, and a pod that starts would
+take processor time from a test that runs. Launch therefore starts the pods of a series at once, and
+chooses a time for each test. Each container waits for its time by its node's clock. EKS's images
+keep that clock within a millisecond (Amazon EC2 user guide, "Set the time reference on your EC2
+instance").
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
-from rackrate.plan.durations import FIRST_START_SECONDS, NEXT_START_SECONDS, PODS_PER_SECOND
-from rackrate.tools.base import TestBase
+from rackrate.plan.items import BlockItem
+from rackrate.plan.series import slot_seconds
 
-#: An annotation of a client pod: the agreed starts of its tests in seconds since 1970, by test.
+#: An annotation of a client pod: the agreed starts of its tests in milliseconds since 1970, by
+#: container.
 STARTS = "rackrate.dev/starts"
 
-#: Sleeps until a second before the time that is its name, then asks the clock 50 times a second,
-#: and becomes the tool. The shell reads none of the tool's arguments. `date` of busybox tells whole
-#: seconds, and every image with coreutils or busybox has a shell.
+#: Sleeps until its time, takes its pod's turn when the test before it has ended, and becomes the
+#: tool, unless the tool would then still send when the next item begins. Its name is "AT,LAST". It
+#: needs `date`, `sleep` and `flock`; where `date` or `sleep` knows whole seconds only, as busybox's
+#: may, it is up to a second late. The last pause lets a server of one client listen again.
 _WAIT = (
-    'n=$(($0 - $(date +%s) - 1)); [ "$n" -gt 0 ] && sleep "$n";'
-    ' while [ "$(date +%s)" -lt "$0" ]; do sleep 0.02; done; exec "$@"'
+    "now() { n=$(date +%s%N); case $n in *[!0-9]*|??????????) n=$(date +%s)000000000;; esac;"
+    " n=$((n / 1000000)); }; now; n=$((${0%,*} - n));"
+    ' [ "$n" -gt 0 ] && { sleep "$(printf %d.%03d $((n / 1000)) $((n % 1000)))" 2>/dev/null ||'
+    " sleep $((n / 1000 + 1)); }; exec 9>/tmp/turn;"
+    " flock -n 9 || { flock 9 || exit 76; sleep 0.05 2>/dev/null; };"
+    ' now; [ "$n" -le "${0#*,}" ] || exit 75; exec "$@"'
 )
 #: A shell's exit code when there is no such program.
 NO_PROGRAM_CODE = 127
+#: The exit code of a test that came too late, and did not run.
+TOO_LATE_CODE = 75
 
 
-def agreed_starts(tests: Sequence[TestBase], pods: int, now: float) -> dict[str, int]:
-    """When each test of a round starts, in whole seconds since 1970, by test.
+class Start(NamedTuple):
+    """When a test starts, and when it may start at the latest, in milliseconds since 1970."""
 
-    A test that comes later than agreed starts at once, and the next one is on time again.
+    at: int
+    last: int
+
+
+#: The latest start of a test after which no other item comes.
+_ANY_TIME = 10**15
+
+
+def agreed_starts(items: Sequence[BlockItem], running: Set[str], begin: float) -> dict[str, Start]:
+    """When each test of a series starts, by container.
+
+    A test that comes later starts at once, if it ends before the next item begins.
 
     Args:
-        tests: the tests in their order.
-        pods: how many pods have to be created and started first.
-        now: the time, in seconds since 1970.
+        items: the items in their order.
+        running: the containers that are to run.
+        begin: the first start, in seconds since 1970.
     """
-    starts = {}
-    at = now + FIRST_START_SECONDS + pods / PODS_PER_SECOND
-    for test in tests:
-        starts[test.name] = math.ceil(at)
-        at = starts[test.name] + test.expected_seconds + NEXT_START_SECONDS
+    starts: dict[str, Start] = {}
+    items = [item for item in items if not running.isdisjoint(item.containers)]
+    for number, item in enumerate(items, start=1):
+        tests = {name: test for name, test in item.containers.items() if name in running}
+        at, end = begin, begin + slot_seconds(tests.values())
+        for name, test in tests.items():
+            last = _ANY_TIME if number == len(items) else round((end - test.expected_seconds) * 1e3)
+            starts[name] = Start(round(at * 1e3), last)
+            at += test.expected_seconds + test.ending_seconds
+        begin = end
     return starts
 
 
-def waiting(argv: Sequence[str], at: int | None) -> list[str]:
+def waiting(argv: Sequence[str], start: Start | None) -> list[str]:
     """A command line that waits for an agreed start, if there is one, and then is another one."""
-    return [*argv] if at is None else ["sh", "-c", _WAIT, str(at), *argv]
+    return [*argv] if start is None else ["sh", "-c", _WAIT, f"{start.at},{start.last}", *argv]
 
 
 def awaited(command: Sequence[str]) -> list[str]:
@@ -58,8 +83,14 @@ def awaited(command: Sequence[str]) -> list[str]:
     return [*command[4:]] if [*command[:3]] == ["sh", "-c", _WAIT] else [*command]
 
 
-def agreed_start(pod: Mapping[str, Any], test: str) -> int | None:
-    """The agreed start of a pod's test in seconds since 1970; None where there is none."""
+def agreed_start(pod: Mapping[str, Any], container: str) -> int | None:
+    """The agreed start of a pod's test, in whole seconds since 1970; None where there is none."""
+    start = agreed(pod).get(container)
+    return None if start is None else start // 1000
+
+
+def agreed(pod: Mapping[str, Any]) -> dict[str, int]:
+    """The agreed starts of a pod, in milliseconds since 1970, by container."""
     notes = pod.get("metadata", {}).get("annotations") or {}
-    start = json.loads(notes.get(STARTS, "{}")).get(test)
-    return None if start is None else int(start)
+    starts: dict[str, int] = json.loads(notes.get(STARTS, "{}"))
+    return starts

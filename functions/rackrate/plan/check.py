@@ -17,12 +17,13 @@ from rackrate.plan.check_tests import (
     read_tests,
     with_members,
 )
-from rackrate.plan.durations import round_seconds
+from rackrate.plan.durations import unagreed_seconds
 from rackrate.plan.faults import Faults, check_name, read_fields, shown, whole_numbers
 from rackrate.plan.fields import MAX_TRIALS, Blocks, PlanInput, without_started_by
 from rackrate.plan.items import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
 from rackrate.plan.model import Plan, names_of
 from rackrate.plan.pairing import Pairing, rounds_of_block, trials_of_block
+from rackrate.plan.series import slot_seconds
 from rackrate.plan.workloads import pair_tests, workloads
 from rackrate.settings import StackArm
 from rackrate.tools.base import TestBase
@@ -153,11 +154,10 @@ def _check_size(
         rounds[arm.nodes] += rounds_of_block(pairing, model.direction, model.load, sizes[arm.name])
     of_block = 0.0
     if of_pairs:
-        each_round = round_seconds(of_pairs, together, together=together > 1)
-        of_block = max(rounds.values()) * each_round
+        of_block = max(rounds.values()) * slot_seconds(of_pairs)
     for test in workloads(tests):
         turns, at_a_time = (len(arms), 1) if load_nodes else (1, len(arms))
-        of_block += turns * round_seconds([test], at_a_time * test.loader_count)
+        of_block += turns * unagreed_seconds([test], at_a_time * test.loader_count)
     seconds = blocks * of_block + (blocks - 1) * model.pause_seconds
     if seconds > MAX_RUN_SECONDS:
         faults.add(

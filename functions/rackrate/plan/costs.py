@@ -29,7 +29,7 @@ FUNCTION_MEGABYTES, LARGE_MEGABYTES = 512, 1769
 #: Mean duration of a call of any other function, with its share of the cold starts.
 SECONDS_PER_INVOCATION = 1.0
 #: What else the functions take, counted with 60 to 1002 simulated nodes (docs/scale.md): Launch for
-#: a pod, Collect for a round and for a trial, an analysis for itself and for a trial, and the
+#: a pod, Collect for a series and for a trial, an analysis for itself and for a trial, and the
 #: report for itself and for a trial. For Await servers see `schedule.servers_seconds`.
 SECONDS_PER_POD = 0.012
 COLLECT_SECONDS, SECONDS_PER_COLLECTED = 3.0, 0.014
@@ -79,7 +79,7 @@ class Usage:
         looks: how many of them are looks at the verdicts.
         cross_zone_bytes: bytes between nodes in different zones, each counted once.
         servers_seconds: how long it waits for its servers.
-        rounds: how many rounds it collects, the warm-up's included.
+        series: how often it collects, the warm-up's included.
         pods: how many client pods these have.
         collected: how many trials.
         analyzed: how many of them its verdicts use.
@@ -92,7 +92,7 @@ class Usage:
     cross_zone_bytes: int
     looks: int = 0
     servers_seconds: float = 0.0
-    rounds: int = 0
+    series: int = 0
     pods: int = 0
     collected: int = 0
     analyzed: int = 0
@@ -102,12 +102,12 @@ class Usage:
         """Memory times duration, summed over all calls."""
         analyses = 1 + self.looks
         others = (
-            (self.invocations - 1 - analyses - self.rounds) * SECONDS_PER_INVOCATION
+            (self.invocations - 1 - analyses - self.series) * SECONDS_PER_INVOCATION
             + self.servers_seconds
             + self.pods * SECONDS_PER_POD
         )
         large = (
-            self.rounds * COLLECT_SECONDS
+            self.series * COLLECT_SECONDS
             + self.collected * SECONDS_PER_COLLECTED
             + analyses * (ANALYSIS_SECONDS + self.analyzed * SECONDS_PER_ANALYZED)
             + REPORT_SECONDS

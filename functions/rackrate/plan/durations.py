@@ -1,25 +1,25 @@
-"""How long tests, rounds and runs are expected to take. Pure."""
+"""How long tests, series of items and runs are expected to take. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from rackrate.plan.items import BlockItem, Item, Pair, Phase, block_items
+from rackrate.plan.series import in_series, slot_seconds
 from rackrate.tools.base import TestBase
 from rackrate.workloads.base import WorkloadTest
 
-#: Overhead of a round besides its traffic: starting pods and containers, and collecting.
-OVERHEAD_SECONDS_PER_ROUND = 4.0
+#: Overhead of an item without agreed starts besides its traffic: starting pods, and collecting.
+OVERHEAD_SECONDS_PER_ITEM = 3.0
 
 
 #: Overhead of a run besides its blocks: planning, servers, analysis, report, cleanup.
 OVERHEAD_SECONDS_PER_RUN = 20.0
 
 
-#: How many trials of a round, servers and trials of a run these overheads cover, and the seconds
+#: How many trials of a series, servers and trials of a run these overheads cover, and the seconds
 #: that each further one adds: counted with 60 to 1002 simulated nodes (docs/scale.md).
-_TRIALS_OF_A_ROUND, _SECONDS_PER_TRIAL = 100, 0.018
+_TRIALS_OF_A_SERIES, _SECONDS_PER_TRIAL = 100, 0.018
 
 
 _SERVERS, _SECONDS_PER_SERVER = 60, 0.21
@@ -28,14 +28,16 @@ _SERVERS, _SECONDS_PER_SERVER = 60, 0.21
 _TRIALS_OF_A_RUN, _SECONDS_PER_ANALYZED_TRIAL = 1000, 0.003
 
 
-#: Pairs that load the network together start each test at an agreed time. The first one is so long
-#: after Launch has begun, and later by a second for so many pods. The next one is so long after a
-#: test's end, in which Kubernetes starts its container.
-FIRST_START_SECONDS, PODS_PER_SECOND, NEXT_START_SECONDS = 3.0, 100, 2.0
+#: How long a pod takes to start at most usually, and what is spared besides: starts differ.
+START_SECONDS, _SPARED = 2.0, 1.2
 
 
-#: How much of these waits a round takes without an agreement, too: its overhead has it.
-_STARTS_IN_OVERHEAD = 2.0
+#: How many pods Launch creates in a second, and how long a pod takes for a further container.
+_PODS_PER_SECOND, _SECONDS_PER_CONTAINER = 100, 0.1
+
+
+#: From the end of a series to the next item: Kubernetes notices it once a second.
+_COLLECTING_SECONDS = 1.5
 
 
 def traffic_seconds(tests: Iterable[TestBase], phase: Phase = "measure") -> float:
@@ -56,36 +58,63 @@ def _seconds_of(test: TestBase, phase: Phase) -> float:
     return test.expected_seconds + (test.clear_seconds if test.clears else 0.0)
 
 
-def waiting_seconds(tests: Sequence[TestBase], pairs: int) -> float:
-    """How long the pods of a round wait for agreed starts at most, from when Launch begins.
+def lead_seconds(pods: int, containers: int, started_after: float | None = None) -> float:
+    """How long after Launch begins to create pods the first test starts.
 
     Args:
-        tests: the tests that each pair runs.
-        pairs: the pairs that load the network together.
+        pods: the pods.
+        containers: how many containers a pod has at most.
+        started_after: how long the pods took that were started last, for one container; None if
+            none were.
     """
-    # An agreed start is a whole second.
-    return _waits(tests, pairs) + len(tests)
+    usual = START_SECONDS + pods / _PODS_PER_SECOND
+    return _SPARED * max(usual, started_after or 0.0) + further_seconds(containers)
 
 
-def _waits(tests: Sequence[TestBase], pairs: int) -> float:
-    return FIRST_START_SECONDS + pairs / PODS_PER_SECOND + NEXT_START_SECONDS * (len(tests) - 1)
+def further_seconds(containers: int) -> float:
+    """How long a pod takes to start its containers after the first."""
+    return _SECONDS_PER_CONTAINER * (containers - 1)
 
 
-def round_seconds(
-    tests: Sequence[TestBase], pairs: int, phase: Phase = "measure", *, together: bool = False
-) -> float:
-    """The expected duration of a round of so many pairs in seconds.
+def waiting_seconds(items: Sequence[BlockItem], lead: float) -> float:
+    """How long the pods of a series do not send, from the first one's creation to the end.
 
     Args:
-        tests: the tests that each pair runs.
-        pairs: the pairs that are measured at the same time.
+        items: the items.
+        lead: the time until the first start.
+    """
+    if not items[0].has_agreed_starts:
+        return 0.0
+    return lead + sum(slot_seconds(item.tests) - traffic_seconds(item.tests) for item in items)
+
+
+def unagreed_seconds(tests: Sequence[TestBase], pods: int, phase: Phase = "measure") -> float:
+    """The expected duration of an item without agreed starts in seconds.
+
+    Args:
+        tests: the tests that each pod runs.
+        pods: the pods that run at the same time.
         phase: what is done with workloads among the tests.
-        together: whether they start each test at an agreed time.
     """
-    more = _SECONDS_PER_TRIAL * max(0, pairs * len(tests) - _TRIALS_OF_A_ROUND)
-    if together:
-        more += _waits(tests, pairs) - _STARTS_IN_OVERHEAD
-    return traffic_seconds(tests, phase) + OVERHEAD_SECONDS_PER_ROUND + more
+    more = _trials_seconds(pods * len(tests))
+    return traffic_seconds(tests, phase) + OVERHEAD_SECONDS_PER_ITEM + more
+
+
+def _trials_seconds(trials: int) -> float:
+    return _SECONDS_PER_TRIAL * max(0, trials - _TRIALS_OF_A_SERIES)
+
+
+def series_seconds(items: Sequence[BlockItem]) -> float:
+    """The expected duration of a series in seconds, with the pause before it."""
+    first = items[0]
+    if not first.has_agreed_starts:
+        seconds = unagreed_seconds(first.tests, len(first.pairs), first.phase)
+        return first.pause_seconds + seconds
+    pods = len({pair for item in items for pair in item.pairs})
+    trials = sum(len(item.pairs) * len(item.tests) for item in items)
+    lead = lead_seconds(pods, sum(len(item.tests) for item in items))
+    sending = sum(slot_seconds(item.tests) for item in items)
+    return first.pause_seconds + lead + sending + _COLLECTING_SECONDS + _trials_seconds(trials)
 
 
 def servers(pairs: Iterable[Pair]) -> int:
@@ -101,24 +130,11 @@ def servers_seconds(number: int) -> float:
     return _SECONDS_PER_SERVER * max(0, number - _SERVERS)
 
 
-def _item_seconds(item: BlockItem) -> float:
-    return round_seconds(item.tests, len(item.pairs), item.phase, together=item.is_together)
-
-
 def expected_block_seconds(items: Iterable[Item]) -> float:
-    """The expected duration of one block in seconds, without the pause before it.
-
-    The rounds of pairs count as long as the longest of them.
-    """
+    """The expected duration of one block in seconds on average, without the pauses between them."""
     blocks = block_items(items)
-    of_pairs = [item for item in blocks if item.workload is None]
-    rounds = max(Counter(item.block for item in of_pairs).values(), default=0)
-    longest = max((_item_seconds(item) for item in of_pairs), default=0.0)
-    others: dict[int, float] = defaultdict(float)
-    for item in blocks:
-        if item.workload is not None:
-            others[item.block] += _item_seconds(item)
-    return rounds * longest + max(others.values(), default=0.0)
+    seconds = sum(series_seconds(each) - each[0].pause_seconds for each in in_series(blocks))
+    return seconds / max(1, len({item.block for item in blocks}))
 
 
 def expected_run_seconds(items: Iterable[Item], warm_ups: Iterable[Item] = ()) -> float:
@@ -132,8 +148,7 @@ def expected_run_seconds(items: Iterable[Item], warm_ups: Iterable[Item] = ()) -
     pairs = [pair for item in blocks for pair in item.pairs]
     trials = sum(len(item.pairs) * len(item.tests) for item in blocks)
     return (
-        sum(map(_item_seconds, block_items(warm_ups)))
-        + sum(_item_seconds(item) + item.pause_seconds for item in blocks)
+        sum(map(series_seconds, in_series([*block_items(warm_ups), *blocks])))
         + servers_seconds(servers(pairs))
         + _SECONDS_PER_ANALYZED_TRIAL * max(0, trials - _TRIALS_OF_A_RUN)
         + OVERHEAD_SECONDS_PER_RUN

@@ -13,6 +13,7 @@ from rackrate.plan.items import Item, Pair, block_items, planned_trials, up_to_b
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
 from rackrate.plan.prices import prices
+from rackrate.plan.series import in_series, launches
 from rackrate.tools.base import TestBase, Throughput
 from rackrate_contract.arms import Arm, Node
 from rackrate_contract.document import Document
@@ -123,9 +124,10 @@ def _usage(
     looks: int,
 ) -> costs.Usage:
     """What a run uses that measures these items and looks so often at its verdicts."""
-    transitions, invocations = costs.steps([*warm_ups, *items], looks)
+    transitions, invocations = costs.steps(launches([*warm_ups, *items]), looks)
     measuring = block_items(items)
     rounds = [*block_items(warm_ups), *measuring]
+    series = in_series(rounds)
     pairs = [pair for item in measuring for pair in item.pairs]
     return costs.Usage(
         seconds=durations.expected_run_seconds(items, warm_ups) + looks * OVERHEAD_SECONDS_PER_LOOK,
@@ -134,8 +136,8 @@ def _usage(
         invocations=invocations,
         looks=looks,
         servers_seconds=durations.servers_seconds(durations.servers(pairs)),
-        rounds=len(rounds),
-        pods=sum(len(item.pairs) for item in rounds),
+        series=len(series),
+        pods=sum(len({pair for item in each for pair in item.pairs}) for each in series),
         collected=sum(len(item.trials) for item in rounds),
         analyzed=sum(len(item.trials) for item in measuring),
         cross_zone_bytes=_cross_zone_bytes([*items, *warm_ups], arms),

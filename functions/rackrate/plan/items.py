@@ -16,7 +16,6 @@ import itertools
 import json
 import math
 import random
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -93,24 +92,47 @@ class BlockItem(Document):
         return next(iter(workloads(self.tests)), None)
 
     @property
-    def is_together(self) -> bool:
-        """Whether its pairs are to load the network at once: an arm has several of them."""
-        of_arms = Counter(pair.arm for pair in self.pairs)
-        loads = self.workload is None and not self.warm_up
-        return loads and max(of_arms.values(), default=0) > 1
+    def has_agreed_starts(self) -> bool:
+        """Whether its tests start at agreed times: they are tests of pairs, and no warm-up."""
+        return self.workload is None and not self.warm_up
+
+    @property
+    def containers(self) -> dict[str, AnyTest]:
+        """Its tests by the names of their containers, which differ in the items of a series."""
+        return {self.container(test): test for test in self.tests}
+
+    def container(self, test: TestBase) -> str:
+        """The name of a test's container."""
+        return test.name if self.workload else f"{test.name}-{self.block}-{self.round}"
 
     @property
     def trials(self) -> list[TrialKey]:
         """Every trial of the item, pair after pair."""
-        return [
-            TrialKey(self.block, pair.arm, test.name, pair.client, pair.server)
+        return list(self.pair_of)
+
+    @property
+    def pair_of(self) -> dict[TrialKey, Pair]:
+        """The pair of each trial."""
+        return {
+            TrialKey(self.block, pair.arm, test.name, pair.client, pair.server): pair
             for pair in self.pairs
             for test in self.tests
-        ]
+        }
+
+
+class SeriesItem(Document):
+    """Items that one launch starts, one after the other; `plan/series.py` puts them together."""
+
+    kind: Literal["series"] = "series"
+    progress: str
+    batch: int
+    pause_seconds: int
+    """How long to wait before it."""
+    items: tuple[BlockItem, ...]
 
 
 class MakeupItem(Document):
-    """A repetition of an item's lost trials and their partners, chosen when this one starts."""
+    """A repetition of lost trials and their partners, chosen when this one starts."""
 
     kind: Literal["makeup"] = "makeup"
     progress: str
@@ -124,28 +146,33 @@ class MakeupItem(Document):
     """The object that holds the items to choose from."""
 
 
-Item = Annotated[BlockItem | MakeupItem, Field(discriminator="kind")]
+Item = Annotated[BlockItem | SeriesItem | MakeupItem, Field(discriminator="kind")]
 
 
-_ITEM: TypeAdapter[BlockItem | MakeupItem] = TypeAdapter(Item)
+_ITEM: TypeAdapter[BlockItem | SeriesItem | MakeupItem] = TypeAdapter(Item)
 
 
-_ITEMS: TypeAdapter[list[BlockItem | MakeupItem]] = TypeAdapter(list[Item])
+_ITEMS: TypeAdapter[list[BlockItem | SeriesItem | MakeupItem]] = TypeAdapter(list[Item])
 
 
-def item_from_json(value: object) -> BlockItem | MakeupItem:
+def item_from_json(value: object) -> BlockItem | SeriesItem | MakeupItem:
     """Read an item as the state machine passes it on."""
     return _ITEM.validate_json(json.dumps(value))
 
 
-def items_from_json(text: str | bytes) -> list[BlockItem | MakeupItem]:
+def items_from_json(text: str | bytes) -> list[BlockItem | SeriesItem | MakeupItem]:
     """Read a schedule."""
     return _ITEMS.validate_json(text)
 
 
 def block_items(items: Iterable[Item]) -> list[BlockItem]:
-    """The ordinary items, which have trials of their own."""
-    return [item for item in items if isinstance(item, BlockItem)]
+    """The ordinary items, which have trials of their own, also those in series."""
+    return [
+        each
+        for item in items
+        if not isinstance(item, MakeupItem)
+        for each in (item.items if isinstance(item, SeriesItem) else [item])
+    ]
 
 
 def batch_name(batch: int) -> str:

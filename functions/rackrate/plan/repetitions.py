@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from rackrate.plan.items import BlockItem, Item, MakeupItem, block_items
+from rackrate.plan.series import in_series
 from rackrate_contract.trials import TrialKey
 
 
@@ -106,15 +107,15 @@ def paired_trials(items: Iterable[Item], stored: Mapping[TrialKey, Attempted]) -
 
 
 class Repetition(NamedTuple):
-    """What a make-up item repeats now.
+    """What is measured now: a series, or what a make-up item repeats.
 
     Attributes:
-        item: the ordinary item.
-        attempt: the number of the attempt, 2 or more.
-        trials: the trials of the item to repeat.
+        items: the ordinary items, in series.
+        attempt: the number of the attempt; 2 or more for a repetition.
+        trials: the trials of the items to measure.
     """
 
-    item: BlockItem
+    items: Sequence[BlockItem]
     attempt: int
     trials: list[TrialKey]
 
@@ -124,8 +125,8 @@ def choose_makeup(items: Iterable[Item], tried: Tried) -> Repetition | None:
 
     A lost trial is repeated with its partners, so that the arms stay paired in time. Partners that
     take turns on the same nodes are in other items, so they come next, before any other lost trial,
-    unless the attempt has failed already. Otherwise the item whose lost trials were tried least
-    comes first, then the earliest.
+    unless the attempt has failed already. Otherwise the items whose lost trials were tried least
+    come first, then the earliest, as many as one series has.
     """
     blocks = block_items(items)
     # Partners are in one block. Most blocks need no look, which saves time in large plans.
@@ -136,27 +137,29 @@ def choose_makeup(items: Iterable[Item], tried: Tried) -> Repetition | None:
     partners_of = partners(blocks)
     if (begun := _begun(blocks, partners_of, tried)) is not None:
         return begun
-    lost = [
-        (max(map(tried.attempts, missing)), position)
-        for position, item in enumerate(blocks)
-        if (missing := missing_trials(item, tried.trials))
-    ]
-    if not lost:
+    affected = []
+    for position, item in enumerate(blocks):
+        together = {
+            each
+            for key in item.trials
+            if any(map(tried.is_lost, partners_of[key]))
+            for each in partners_of[key]
+        }
+        if together:
+            tries = max(map(tried.attempts, filter(tried.is_lost, together)))
+            attempt = 1 + max(1, *map(tried.attempts, together))
+            affected.append((tries, position, attempt))
+    if not affected:
         return None
-    item = blocks[min(lost)[1]]
-    before = max(
-        tried.attempts(each)
-        for key in item.trials
-        if any(map(tried.is_lost, partners_of[key]))
-        for each in partners_of[key]
-    )
-    return _repetition(item, 1 + max(1, before), partners_of, tried)
+    attempt = min(affected)[2]
+    alike = [blocks[position] for _, position, its in sorted(affected) if its == attempt]
+    return _repetition(alike, attempt, partners_of, tried)
 
 
 def losses_beyond_repair(items: Iterable[Item], at: Item, tried: Tried) -> int:
     """How many lost trials no make-up item can repeat any more, at least.
 
-    A make-up item repeats the lost trials of one item.
+    A make-up item repeats the lost trials of one series.
 
     Args:
         items: all items of the run's blocks.
@@ -164,16 +167,18 @@ def losses_beyond_repair(items: Iterable[Item], at: Item, tried: Tried) -> int:
         tried: what was tried.
     """
     items = list(items)
-    lost = [
-        sum(tried.attempts(key) > 0 and tried.is_lost(key) for key in item.trials)
+    of_item = {
+        item: number
         for item in block_items(items)
-    ]
+        if (number := sum(tried.attempts(k) > 0 and tried.is_lost(k) for k in item.trials))
+    }
+    lost = [sum(of_item[item] for item in series) for series in in_series(of_item)]
     makeups = [item for item in items if isinstance(item, MakeupItem)]
     left = [
         item
         for item in makeups
         if item.batch > at.batch
-        or (item.batch == at.batch and (isinstance(at, BlockItem) or item.number >= at.number))
+        or (item.batch == at.batch and not (isinstance(at, MakeupItem) and item.number < at.number))
     ]
     return sum(sorted(lost, reverse=True)[len(left) :])
 
@@ -181,23 +186,37 @@ def losses_beyond_repair(items: Iterable[Item], at: Item, tried: Tried) -> int:
 def _begun(
     blocks: Iterable[BlockItem], partners_of: Mapping[TrialKey, Partners], tried: Tried
 ) -> Repetition | None:
-    """The item in which a repetition goes on that measured partners in other items before."""
-    for item in blocks:
-        for key in item.trials:
-            attempt = max(map(tried.attempts, partners_of[key]))
-            if 1 < attempt != tried.attempts(key) and all(
-                tried.is_measured_in(each, attempt)
-                for each in partners_of[key]
-                if tried.attempts(each) == attempt
-            ):
-                return _repetition(item, attempt, partners_of, tried)
-    return None
+    """The items in which a repetition goes on that measured partners in other items before."""
+    begun = {
+        item: attempt
+        for item in blocks
+        for key in item.trials
+        if 1 < (attempt := max(map(tried.attempts, partners_of[key]))) != tried.attempts(key)
+        and all(
+            tried.is_measured_in(each, attempt)
+            for each in partners_of[key]
+            if tried.attempts(each) == attempt
+        )
+    }
+    if not begun:
+        return None
+    attempt = next(iter(begun.values()))
+    alike = [item for item, its in begun.items() if its == attempt]
+    return _repetition(alike, attempt, partners_of, tried)
 
 
 def _repetition(
-    item: BlockItem, attempt: int, partners_of: Mapping[TrialKey, Partners], tried: Tried
+    items: Iterable[BlockItem],
+    attempt: int,
+    partners_of: Mapping[TrialKey, Partners],
+    tried: Tried,
 ) -> Repetition:
-    return Repetition(item, attempt, trials_to_measure(item, attempt, partners_of, tried))
+    """The repetition of as many of the items as one series has."""
+    series = in_series(items)[0]
+    trials = [
+        key for item in series for key in trials_to_measure(item, attempt, partners_of, tried)
+    ]
+    return Repetition(series, attempt, trials)
 
 
 def trials_to_measure(

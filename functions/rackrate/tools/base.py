@@ -506,6 +506,8 @@ class TestBase(BaseModel, ABC):
     #: A sentence on the versions of the tool with one thread for all streams, and a remedy; None if
     #: no version has that.
     one_thread: ClassVar[tuple[str, str] | None] = None
+    #: How long its program takes beyond the time in which it sends, in seconds.
+    ending_seconds: ClassVar[float] = 0.15
     #: Whether the load comes from the stack's load nodes, where it has them.
     uses_load_nodes: ClassVar[bool] = False
     #: Whether the test can reach its server through a Service. ICMP cannot.

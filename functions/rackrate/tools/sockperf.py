@@ -98,6 +98,8 @@ class Test(TimedTest, LatencyTest):
     latency_step: ClassVar[float] = 1e-9
 
     programs: ClassVar[Mapping[str, str]] = {"sockperf": "sockperf"}
+    # It sends before its seconds begin, and waits for late responses after them.
+    ending_seconds: ClassVar[float] = 2.3
     details: ClassVar[tuple[Detail, ...]] = (
         SECONDS,
         LOSS_RATIO,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from typing import Any
 
 from rackrate.measure import manifests
@@ -43,6 +44,11 @@ def printed(argv: list[str]) -> str:
     return json.dumps(report)
 
 
+def test_of(container: str) -> str:
+    """The test of a container, whose name ends with the block and the round; or a workload's."""
+    return re.sub(r"-\d+-\d+$", "", container)
+
+
 class FakeCluster:
     """A cluster that answers as `rackrate.measure.cluster.Cluster` does."""
 
@@ -56,6 +62,7 @@ class FakeCluster:
             for name in names
         ]
         self.objects: dict[str, dict[str, Any]] = {}
+        #: What the tests and the other containers of pods printed.
         self.logs: dict[tuple[str, str], str] = {}
         self.servers_ready = True
         #: Called with each new client pod. May change or remove it.
@@ -71,23 +78,26 @@ class FakeCluster:
         self.finish(pod, {})
 
     def finish(self, pod: dict[str, Any], codes: dict[str, int], **status: str) -> None:
-        """Let a pod's tests end with these exit codes, up to the first that is not 0."""
-        name = pod["metadata"]["name"]
-        statuses, failed = [], False
-        for container in [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]:
-            test = container["name"]
-            if failed:
-                statuses.append({"name": test, "state": {"waiting": {"reason": "PodInitializing"}}})
-                continue
-            code = codes.get(test, 0)
-            failed = code != 0
-            times = {"startedAt": STARTED, "finishedAt": FINISHED}
-            statuses.append({"name": test, "state": {"terminated": {"exitCode": code, **times}}})
-            self.logs.setdefault((name, test), printed(container["command"]))
+        """Let a pod's tests end with these exit codes, by test; the others succeed."""
+        statuses: dict[str, list[dict[str, Any]]] = {"initContainers": [], "containers": []}
+        failed = False
+        for kind, of_kind in statuses.items():
+            for container in pod["spec"][kind]:
+                each = container["name"]
+                if failed and kind == "containers" and pod["spec"]["initContainers"]:
+                    waiting = {"waiting": {"reason": "PodInitializing"}}
+                    of_kind.append({"name": each, "state": waiting})
+                    continue
+                code = next((c for test, c in codes.items() if test_of(each) == test), 0)
+                failed = failed or code != 0
+                times = {"startedAt": STARTED, "finishedAt": FINISHED}
+                of_kind.append({"name": each, "state": {"terminated": {"exitCode": code, **times}}})
+                where = (pod["metadata"]["name"], test_of(each))
+                self.logs.setdefault(where, printed(container["command"]))
         pod["status"] = {
             "phase": "Failed" if failed else "Succeeded",
-            "initContainerStatuses": statuses[:-1],
-            "containerStatuses": statuses[-1:],
+            "initContainerStatuses": statuses["initContainers"],
+            "containerStatuses": statuses["containers"],
             **status,
         }
 
@@ -199,7 +209,7 @@ class FakeCluster:
     def log(
         self, namespace: str, pod: str, container: str, most_bytes: int, *, seconds: float = 30
     ) -> Log | None:
-        text = self.logs.get((pod, container))
+        text = self.logs.get((pod, test_of(container)))
         if text is None:
             return None
         return Log(text[:most_bytes], len(text) <= most_bytes)

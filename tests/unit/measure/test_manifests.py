@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from rackrate.measure import manifests
+from rackrate.measure.starts import Start, agreed, awaited
 from rackrate.plan.items import BlockItem, Pair
 from rackrate.registry import load_test
 from rackrate.tools.base import Port, Server
@@ -44,7 +45,7 @@ ITEM = BlockItem(
 TOLERATED = parse_tolerations("dedicated=bench:NoSchedule")
 
 
-def client(tests=TESTS, run_id="run-1", attempt=1, **pair):
+def client(tests=TESTS, run_id="run-1", attempt=1, starts=None, **pair):
     chosen = PAIR.model_copy(update=pair)
     clients = manifests.Clients(
         run_id,
@@ -52,12 +53,12 @@ def client(tests=TESTS, run_id="run-1", attempt=1, **pair):
         attempt,
         image="tools:1",
         tolerations=TOLERATED,
-        starts={},
-        waiting_seconds=0.0,
+        starts=starts or {},
+        deadline_seconds=60,
     )
     return clients.pod(
         chosen,
-        tests,
+        {ITEM.container(test): test for test in tests},
         owner_uid="uid-1",
         node=chosen.client,
         server_address="10.0.0.9",
@@ -144,17 +145,22 @@ def test_nothing_throttles_the_processor(spec):
         assert "cpu" not in container["resources"]["limits"]
 
 
-def test_a_client_runs_its_tests_in_order_each_in_a_container_of_its_name():
-    spec = client()["spec"]
-    containers = [*spec["initContainers"], *spec["containers"]]
-    assert [container["name"] for container in containers] == ["rtt", "tcp-8", "tcp-1"]
-    assert len(spec["containers"]) == 1, "the last test is the main container"
+def test_a_client_has_a_container_for_each_test_which_waits_for_its_time():
+    names = [ITEM.container(test) for test in TESTS]
+    starts = {name: Start(at, at + 9) for at, name in enumerate(names)}
+    pod = client(starts=starts)
+    containers = pod["spec"]["containers"]
+    assert [container["name"] for container in containers] == ["rtt-3-1", "tcp-8-3-1", "tcp-1-3-1"]
     for container, test in zip(containers, TESTS, strict=True):
-        assert container["command"] == test.argv("10.0.0.9")
+        assert container["command"][3] == "{},{}".format(*starts[container["name"]])
+        assert awaited(container["command"]) == test.argv("10.0.0.9")
+    assert agreed(pod) == {name: start.at for name, start in starts.items()}
+    assert pod["spec"]["initContainers"] == []
 
 
-def test_a_client_of_one_test_has_no_init_containers():
-    assert client(TESTS[:1])["spec"]["initContainers"] == []
+def test_containers_that_run_in_turn_reserve_together_what_one_needs():
+    requests = [each["resources"]["requests"] for each in client()["spec"]["containers"]]
+    assert requests == [{"cpu": "33m", "memory": "21Mi"}] * 3
 
 
 def test_only_pods_that_ping_ask_for_the_sysctl():
@@ -163,7 +169,7 @@ def test_only_pods_that_ping_ask_for_the_sysctl():
 
 def test_kubernetes_stops_a_client_after_its_tests_should_have_ended():
     spec = client()["spec"]
-    assert 9 < spec["activeDeadlineSeconds"] < 90
+    assert spec["activeDeadlineSeconds"] == 60
     assert spec["restartPolicy"] == "Never"
     assert spec["nodeName"] == "node-a"
 

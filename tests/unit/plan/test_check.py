@@ -57,10 +57,10 @@ def test_an_empty_plan_is_the_documented_default():
     assert [arm.name for arm in plan.arms] == ["treatment", "baseline"]
     assert plan.baseline == "baseline"
     assert [(t.name, t.tool, t.expected_seconds) for t in plan.tests] == [
-        ("requests", "fortio", 10.0),
-        ("requests-loaded", "fortio", 10.0),
-        ("tcp-1", "iperf3", 10.0),
-        ("tcp-8", "iperf3", 10.0),
+        ("requests", "fortio", 6.0),
+        ("requests-loaded", "fortio", 8.0),
+        ("tcp-1", "iperf3", 3.0),
+        ("tcp-8", "iperf3", 3.0),
     ]
     assert (plan.blocks, plan.pause_seconds) == (Blocks(least=6, most=12), 0)
     assert (plan.pairing, plan.threshold, plan.tolerated_loss) == ("one", 0.05, 0.1)
@@ -393,10 +393,10 @@ def test_a_round_that_takes_too_long_to_collect_is_refused_with_the_tests_that_f
 
 
 def test_a_long_run_of_short_tests_is_refused_before_it_starts():
-    raw = {"pairing": "mesh", "blocks": 10, "tests": [{"name": "rtt", "count": 1}]}
+    raw = {"pairing": "mesh", "blocks": 20, "tests": [{"name": "rtt", "count": 10}]}
     nodes = dict.fromkeys(NODES, 70)
-    # 10 blocks of 2415 pairs one after the other. Each takes at least the 4 s to start its pods.
-    assert "26 h 50 min" in faults(raw, nodes)["blocks"]
+    # 20 blocks of 2415 pairs one after the other, each of which takes 2.15 s.
+    assert "28 h 50 min" in faults(raw, nodes)["blocks"]
     assert check({**raw, "load": "together"}, nodes), "69 rounds a block instead"
 
 

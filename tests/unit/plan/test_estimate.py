@@ -80,8 +80,8 @@ class TestWhatAPlanTakes:
     def test_the_default_plan(self):
         estimates = estimated()
         assert estimates.trials == 12 * 4 * 2
-        assert estimates.seconds > 12 * 4 * 10
-        assert estimates.block_seconds == pytest.approx(44)
+        assert 21 < estimates.block_seconds < 23
+        assert estimates.at_least.seconds > 6 * estimates.block_seconds
         assert quantity(estimates, "EC2 c5.large, 4 nodes") == pytest.approx(
             4 * estimates.seconds / 3600
         )
@@ -106,17 +106,18 @@ class TestWhatAPlanTakes:
     def test_pauses_take_time_before_each_block_but_the_first(self):
         without = estimated()
         estimates = estimated({"pause_seconds": 100})
-        assert estimates.seconds == pytest.approx(without.seconds + 11 * 100)
-        assert estimates.at_least.seconds == pytest.approx(without.at_least.seconds + 5 * 100)
-        assert estimates.block_seconds == without.block_seconds
+        assert estimates.seconds > without.seconds + 11 * 100
+        assert estimates.at_least.seconds > without.at_least.seconds + 5 * 100
+        # The pods of each block start after its pause.
+        assert without.block_seconds < estimates.block_seconds < without.block_seconds + 5
 
     def test_traffic_is_what_the_limits_allow_each_way(self):
         estimates = estimated({**TCP_1, "direction": "forward"})
         sent = {name: ways.sent for name, ways in estimates.bytes_per_node.items()}
         received = {name: ways.received for name, ways in estimates.bytes_per_node.items()}
-        assert max(sent.values()) == 6 * 10 * 10e9 / 8
-        assert sent["node-a"] + sent["node-b"] == 6 * 10 * 10e9 / 8
-        assert sent["node-c"] + sent["node-d"] == 6 * 10 * 5e9 / 8
+        assert max(sent.values()) == 6 * 3 * 10e9 / 8
+        assert sent["node-a"] + sent["node-b"] == 6 * 3 * 10e9 / 8
+        assert sent["node-c"] + sent["node-d"] == 6 * 3 * 5e9 / 8
         assert sorted(sent.values()) == sorted(received.values())
 
     def test_a_warm_up_is_in_time_traffic_and_steps(self):
@@ -177,8 +178,9 @@ class TestWhatAPlanTakes:
             estimated({"warm_up": False, "blocks": blocks})
             for blocks in (6, {"least": 4, "most": 6})
         )
-        # Each batch has at least one make-up item, and these two have three.
-        more = 2 * costs.LOOK_TRANSITIONS + costs.MAKEUP_TRANSITIONS
+        # Each batch has at least one make-up item, and these two have three. Six blocks are two
+        # series, and four and two are three.
+        more = 2 * costs.LOOK_TRANSITIONS + costs.MAKEUP_TRANSITIONS + costs.ITEM_TRANSITIONS
         assert looking.state_transitions - fixed.state_transitions == more
 
 
@@ -191,14 +193,14 @@ class TestTrafficBetweenZones:
 
     def test_a_pair_across_zones_pays_for_each_gigabyte_on_both_sides(self):
         estimates = estimated(TCP_1, zones={"node-d": "us-east-1b"})
-        crossing = 6 * 10 * 5e9 / 8 / 1e9
+        crossing = 6 * 3 * 5e9 / 8 / 1e9
         assert quantity(estimates, "traffic between zones") == pytest.approx(2 * crossing)
 
     def test_what_a_gigabyte_between_zones_costs_is_told(self):
         estimates = estimated(TCP_1, zones={"node-d": "us-east-1b"})
         (line,) = [each for each in estimates.cost.summary if "between zones" in each]
         assert "2 cents per GB" in line
-        assert "37.5 GB" in line
+        assert "11.2 GB" in line
 
     def test_nodes_whose_zone_is_not_known_cross_none(self):
         estimates = estimated(zones=dict.fromkeys(["node-a", "node-b", "node-c", "node-d"]))
@@ -225,7 +227,7 @@ class TestWhatIsTold:
 
     def test_the_summary_has_the_most_of_any_node_either_way(self):
         estimates = estimated({**TCP_1, "direction": "forward"})
-        assert EstimateSummary.of(estimates).most_bytes_per_node == 75 * 10**9
+        assert EstimateSummary.of(estimates).most_bytes_per_node == 22_500_000_000
 
     def test_a_type_without_a_price_leaves_an_estimate_that_says_so(self):
         estimates = estimated(instance_type="x99.mega")
@@ -289,13 +291,13 @@ class TestTheDocument:
         assert f"{costs.SECONDS_PER_POD} s for each pod" in DOCUMENT
         assert (
             f"| calls with {costs.LARGE_MEGABYTES} MB | {costs.COLLECT_SECONDS:.0f} seconds to"
-            f" collect an item, {costs.ANALYSIS_SECONDS:.0f} seconds for the analysis and each"
+            f" collect a series, {costs.ANALYSIS_SECONDS:.0f} seconds for the analysis and each"
             f" look, {costs.REPORT_SECONDS:.0f} seconds for the report, and"
             f" {costs.SECONDS_PER_COLLECTED}, {costs.SECONDS_PER_ANALYZED} and"
             f" {costs.SECONDS_PER_REPORTED} s for each of their trials |"
         ) in DOCUMENT
         assert f"{costs.RUN_TRANSITIONS} steps" in DOCUMENT
-        assert f"{costs.ITEM_TRANSITIONS} for each item of the schedule" in DOCUMENT
+        assert f"{costs.ITEM_TRANSITIONS} for each series of the schedule" in DOCUMENT
         assert f"{costs.MAKEUP_TRANSITIONS} for each make-up item" in DOCUMENT
         assert f"{costs.LOOK_TRANSITIONS} for each look" in DOCUMENT
         plain = " ".join(DOCUMENT.split())

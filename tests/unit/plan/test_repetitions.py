@@ -17,6 +17,7 @@ from rackrate.plan.repetitions import (
     repeated_together,
     trials_to_measure,
 )
+from rackrate.plan.series import in_series
 from tests.unit.builders import arm
 from tests.unit.plan.schedules import build, names, plans, warm_up
 
@@ -87,7 +88,7 @@ def test_a_makeup_repeats_the_lost_trial_and_the_other_arms_trial_of_its_time():
     items = build()
     lost = planned_trials(items)[7]
     chosen = choose_makeup(items, Tried(stored(items) | {lost: FAILED}))
-    assert (chosen.item.block, chosen.attempt) == (lost.block, 2)
+    assert ([item.block for item in chosen.items], chosen.attempt) == ([lost.block], 2)
     assert lost in chosen.trials
     assert {(key.block, key.test) for key in chosen.trials} == {(lost.block, lost.test)}
     assert sorted(key.arm for key in chosen.trials) == ["baseline", "treatment"]
@@ -98,20 +99,28 @@ def test_arms_on_the_same_nodes_repeat_one_right_after_the_other_before_anything
     items = build(arms=arms)
     first, *_, last = planned_trials(items)
     history = History(items, {first: FAILED, last: FAILED})
-    repeated = [history.makeup() for _ in range(6)]
-    assert [{key.block for key in keys} for keys in repeated] == [{1}] * 3 + [{6}] * 3
-    assert all(len(keys) == 1 for keys in repeated)
-    assert {key.arm for keys in repeated[:3] for key in keys} == {"host", "mixed", "pod"}
-    assert history.makeup() is None
+    repeated = [key for keys in iter(history.makeup, None) for key in keys]
+    assert [key.block for key in repeated] == [1, 1, 1, 6, 6, 6]
+    assert {key.arm for key in repeated[:3]} == {"host", "mixed", "pod"}
 
 
-def test_partners_are_not_repeated_when_the_lost_trial_is_lost_again():
+def test_partners_keep_their_values_when_the_lost_trial_is_lost_again():
     items = build(arms=[arm(name, names("n", 2)) for name in ("host", "pod")])
     lost = planned_trials(items)[0]
     history = History(items, {lost: FAILED})
-    assert history.makeup(fails={lost}) == [lost]
-    assert history.makeup(fails={lost}) == [lost]
+    assert set(history.makeup(fails={lost})) == set(history.partners[lost])
+    assert set(history.makeup(fails={lost})) == set(history.partners[lost])
     assert history.trials[lost] == TrialState(status="failed", attempt=3)
+    assert all(history.trials[key] == MEASURED for key in history.partners[lost] if key != lost)
+
+
+def test_a_makeup_repeats_as_many_items_as_a_series_has():
+    items = build()
+    lost = [key for key in planned_trials(items) if key.arm == "treatment"]
+    chosen = choose_makeup(items, Tried(stored(items) | dict.fromkeys(lost, FAILED)))
+    assert chosen.items == in_series(block_items(items))[0]
+    assert len(chosen.items) > 1
+    assert chosen.trials == planned_trials(chosen.items)
 
 
 def test_a_makeup_prefers_what_was_tried_least():
@@ -119,7 +128,7 @@ def test_a_makeup_prefers_what_was_tried_least():
     first, second = planned_trials(items)[0], planned_trials(items)[-1]
     trials = stored(items) | {first: TrialState(status="failed", attempt=2)}
     del trials[second]
-    assert choose_makeup(items, Tried(trials)).item.block == second.block
+    assert choose_makeup(items, Tried(trials)).items[0].block == second.block
 
 
 class History:
@@ -136,7 +145,7 @@ class History:
         chosen = choose_makeup(self.items, Tried(self.trials, self.repeats))
         if chosen is None:
             return None
-        item, attempt, keys = chosen
+        series, attempt, keys = chosen
         for key in keys:
             status = "failed" if key in fails else "measured"
             lost = Tried(self.trials, self.repeats).is_lost(key)
@@ -144,11 +153,16 @@ class History:
             into[key] = TrialState(status=status, attempt=attempt)
             # What is left is the same when the call is repeated in between.
             tried = Tried(self.trials, self.repeats)
-            left = trials_to_measure(item, attempt, self.partners, tried)
+            left = [
+                each
+                for item in series
+                for each in trials_to_measure(item, attempt, self.partners, tried)
+            ]
             assert left == keys[keys.index(key) + 1 :]
         tried = Tried(self.trials, self.repeats)
-        for key in repeated_together(item, attempt, self.partners, tried):
-            self.trials[key] = TrialState(status="measured", attempt=attempt)
+        for item in series:
+            for key in repeated_together(item, attempt, self.partners, tried):
+                self.trials[key] = TrialState(status="measured", attempt=attempt)
         return keys
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from rackrate.measure import manifests
+from rackrate.plan.items import block_items
 from rackrate.stages.run.collect import collect
 from rackrate.times import later, now
 from rackrate_contract.selectors import Selector
@@ -70,7 +71,7 @@ def collect_pods(resources, item, launched, *, deadline=None, seconds=1):
     """Collect an item's pods as the state machine does, and return what Collect returns."""
     return collect(
         RUN,
-        item,
+        launched.repeated or block_items([item]),
         resources,
         attempt=launched.attempt,
         deadline=launched.deadline if deadline is None else deadline,

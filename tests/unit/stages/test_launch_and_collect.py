@@ -18,7 +18,7 @@ from rackrate.measure.obstacles import (
     QUOTA_WAITS,
     REFUSED_ITEMS,
 )
-from rackrate.measure.starts import STARTS, awaited
+from rackrate.measure.starts import agreed
 from rackrate.results.build import RunFailure
 from rackrate.stages.run.analyze import analyze
 from rackrate.stages.run.collect import give_up
@@ -58,26 +58,67 @@ def test_an_item_measures_each_arm_at_once_and_removes_its_pods(deploy, measure,
     assert run.phase == "block 1 of 6"
 
 
-@pytest.mark.parametrize(("load", "agreed"), [("together", 1), ("isolated", 0)])
-def test_pairs_that_load_the_network_together_start_each_test_at_one_time(
-    deploy, cluster, resources, load, agreed
-):
+def test_all_pairs_of_an_item_start_each_test_at_one_time(deploy, cluster, resources):
     cluster.nodes += [node(f"{arm}-{n}", arm) for arm in ("ng-1", "ng-2") for n in (1, 2)]
-    item = deploy({**PLAN, "pairing": "ring", "load": load})[0]
+    item = deploy({**PLAN, "pairing": "ring", "load": "together"})[0]
     before = time.time()
     launched = launch(RUN, item, resources)
     pods = cluster.of_role("client")
-    notes = [pod["metadata"]["annotations"].get(STARTS) for pod in pods]
-    assert (len(pods), len({*notes} - {None})) == (4 if agreed else 2, agreed)
+    assert len(pods) == 4
+    assert len({json.dumps(agreed(pod)) for pod in pods}) == 1
     for pod in pods:
-        starts = json.loads(pod["metadata"]["annotations"].get(STARTS, "{}"))
-        for each in [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]:
-            waits = each["command"] != awaited(each["command"])
-            assert waits == bool(agreed)
-            assert not waits or str(starts[each["name"]]) in each["command"]
-        ends = max(starts.values(), default=0)
+        for each in pod["spec"]["containers"]:
+            assert each["command"][3].startswith(f"{agreed(pod)[each['name']]},")
+        ends = max(agreed(pod).values()) / 1000
         assert ends < before + launched.wait_seconds + pod["spec"]["activeDeadlineSeconds"]
         assert ends < launched.deadline
+
+
+def test_a_series_measures_its_blocks_by_one_pod_of_each_pair(
+    deploy, measure, cluster, store, resources
+):
+    deploy()
+    (series, *_) = store.runs.items(RUN, "blocks_1.json")
+    assert (series.kind, series.progress) == ("series", "blocks 1 to 6 of 6")
+    launched = launch(RUN, series, resources)
+    # Blocks alternate the direction, so each node of an arm has a pod with every second block.
+    pods = cluster.of_role("client")
+    assert len(pods) == launched.pods == 4
+    assert {len(pod["spec"]["containers"]) for pod in pods} == {3 * 3}
+    assert collect_pods(resources, series, launched).measured == 36
+    assert {(t.block, t.status) for t in trials(store)} == {(n, "measured") for n in range(1, 7)}
+    run = store.runs.find(RUN)
+    assert (run.block, run.last_block, run.phase) == (1, 6, series.progress)
+    assert cluster.of_role("client") == [] and measure(series).pods == 0
+
+
+def test_a_series_that_lost_trials_of_several_blocks_is_repeated_by_one_makeup(
+    deploy, measure, cluster, store
+):
+    deploy()
+    (series, *makeups) = store.runs.items(RUN, "blocks_1.json")
+    cluster.on_client = failing(cluster, "treatment", "rtt")
+    measure(series)
+    assert store.runs.find(RUN).trials_failed == 6
+    cluster.on_client = cluster.succeed
+    launched = measure(makeups[0])
+    assert [item.block for item in launched.repeated] == [1, 2, 3, 4, 5, 6]
+    assert store.runs.find(RUN).trials_failed == 0
+    assert all(t.repeated_together for t in trials(store) if t.test == "rtt")
+
+
+def test_pods_of_a_launch_that_crashed_are_replaced_because_their_tests_would_meet(
+    deploy, measure, cluster, store, resources
+):
+    item = deploy()[0]
+    cluster.on_client = lambda pod: None
+    launch(RUN, item, resources)
+    before = cluster.of_role("client")
+    cluster.on_client = cluster.succeed
+    again = launch(RUN, item, resources)
+    assert (again.ready, again.pods, again.wait_seconds > 0) == (False, 0, True)
+    assert before and cluster.of_role("client") == []
+    assert measure(item).pods == len(before)
 
 
 def test_a_trial_carries_its_unit_and_its_times(deploy, measure, store):
@@ -243,8 +284,6 @@ def test_partners_of_a_trial_that_is_lost_again_keep_their_values_and_are_repeat
         "baseline": ("measured", 1),
     }
     cluster.on_client = cluster.succeed
-    for _ in range(3):
-        assert measure(items[5]).attempt == 2, "the other blocks were tried less"
     assert measure(items[5]).attempt == 3
     of_first = [t for t in trials(store) if t.block == 1 and t.test == lost_test]
     assert [(trial.attempt, trial.repeated_together) for trial in of_first] == [(3, True)] * 2
@@ -410,13 +449,13 @@ def test_a_run_gives_up_when_an_arm_has_had_no_pair_for_longer_than_its_patience
 def test_a_run_gives_up_as_soon_as_more_trials_are_lost_than_can_be_repeated(
     deploy, measure, cluster, store
 ):
-    items = deploy()
-
-    def fail(pod):
-        of_arm = pod["metadata"]["labels"][manifests.ARM] == "treatment"
-        cluster.finish(pod, {pod["spec"]["initContainers"][0]["name"]: 1} if of_arm else {})
-
-    cluster.on_client = fail
+    # Its tests are so long that each item is a series of its own.
+    tests = [{**test, "seconds": 30} for test in PLAN["tests"][:2]]
+    items = deploy({**PLAN, "tests": [*tests, PLAN["tests"][2]]})
+    names = {"tcp-1": 1, "tcp-8": 1, "rtt": 1}
+    cluster.on_client = lambda pod: cluster.finish(
+        pod, names if pod["metadata"]["labels"][manifests.ARM] == "treatment" else {}
+    )
     done = 0
     for item in items:
         measure(item)

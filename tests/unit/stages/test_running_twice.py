@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rackrate.plan.items import block_items
 from rackrate.results.build import RunFailure
 from rackrate.stages.campaign.judge import judge
 from rackrate.stages.campaign.plan_campaign import plan_campaign
@@ -45,11 +46,17 @@ def outcome(resources, run_id, after):
     twice(lambda: deploy(run_id, arn, resources))
     for item in store.runs.items(run_id):
         launched = twice(lambda item=item: launch(run_id, item, resources))
+        while not launched.ready:
+            launched = launch(run_id, item, resources)
         if launched.pods:
             known = {"attempt": launched.attempt, "deadline": launched.deadline}
             twice(
                 lambda item=item, launched=launched, known=known: collect(
-                    run_id, launched.repeated or item, resources, watch_seconds=1, **known
+                    run_id,
+                    launched.repeated or block_items([item]),
+                    resources,
+                    watch_seconds=1,
+                    **known,
                 )
             )
     twice(lambda: analyze(run_id, resources, after_failure=False))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rackrate.errors import InvalidCampaign
+from rackrate.plan.items import block_items
 from rackrate.stages.campaign.change import change
 from rackrate.stages.campaign.finish_campaign import finish_campaign
 from rackrate.stages.campaign.judge import judge
@@ -71,7 +72,13 @@ def run(resources, store):
             launched = launch(run_id, item, resources)
             if launched.pods:
                 known = {"attempt": launched.attempt, "deadline": launched.deadline}
-                collect(run_id, launched.repeated or item, resources, watch_seconds=1, **known)
+                collect(
+                    run_id,
+                    launched.repeated or block_items([item]),
+                    resources,
+                    watch_seconds=1,
+                    **known,
+                )
         analyze(run_id, resources, after_failure=False)
         page = report(run_id, resources, failure=None)
         finish(run_id, resources, execution_arn=arn, failure=None, report_key=page.report_key)

@@ -1,4 +1,4 @@
-"""Collect: wait for an item's client pods and store their trials, or write them down as failed."""
+"""Collect: wait for a series' client pods and store their trials, or write them down as failed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from rackrate.measure.outputs import Client, Drafts, ReadTrial, client_of, faile
 from rackrate.measure.pods import age_seconds, has_started, is_finished, outcome
 from rackrate.measure.servers import why_waiting
 from rackrate.measure.trials import Trial
-from rackrate.plan.items import BlockItem, Item, block_items
+from rackrate.plan.items import BlockItem, Item, block_items, planned_trials
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.repetitions import (
+    Attempted,
     Partners,
     Tried,
     missing_trials,
@@ -86,14 +87,14 @@ class Collected(Document):
 
 def collect(
     run_id: str,
-    item: BlockItem,
+    items: Sequence[BlockItem],
     resources: Resources,
     *,
     attempt: int,
     deadline: float,
     watch_seconds: float,
 ) -> Collected:
-    """Watch an item's client pods, and store their trials when the pods have finished.
+    """Watch the client pods of a series, and store their trials when the pods have finished.
 
     A pod that died, was deleted or exceeded its deadline leaves failed trials with the reason, and
     so does one whose output is no report, or comes too slowly. Trials are stored as they are read,
@@ -102,9 +103,9 @@ def collect(
 
     Args:
         run_id: the run.
-        item: the ordinary item whose pods to collect.
+        items: the series whose pods to collect.
         resources: the stack's resources.
-        attempt: the number of the attempt at the item.
+        attempt: the number of the attempt at it.
         deadline: when to give up, in seconds since 1970.
         watch_seconds: how long to watch in this call.
 
@@ -114,37 +115,39 @@ def collect(
             The other trials are stored. The call can be repeated for the rest.
     """
     try:
-        return _collect(run_id, item, resources, attempt, deadline, watch_seconds)
+        return _collect(run_id, items, resources, attempt, deadline, watch_seconds)
     except ClusterUnreachable as error:
         ask_to_heal(run_id, error, resources.store)
-        return Collected(finished=False, access_lost=True, warm_up=item.warm_up)
+        return Collected(finished=False, access_lost=True, warm_up=items[0].warm_up)
 
 
 def _collect(
     run_id: str,
-    item: BlockItem,
+    items: Sequence[BlockItem],
     resources: Resources,
     attempt: int,
     deadline: float,
     watch_seconds: float,
 ) -> Collected:
     settings, cluster, store = resources.settings, resources.cluster, resources.store
-    partners_of = _partners(run_id, item, attempt, store)
-    tried = _tried(run_id, item, attempt, store)
-    keys = trials_to_measure(item, attempt, partners_of, tried)
+    first = items[0]
+    partners_of = _partners(run_id, items, attempt, store)
+    tried = _tried(run_id, items, attempt, store)
+    keys = [key for item in items for key in trials_to_measure(item, attempt, partners_of, tried)]
     clients = {client_of(key) for key in keys}
-    labels = manifests.selector(manifests.client_labels(run_id, item, attempt))
+    labels = manifests.selector(manifests.client_labels(run_id, first, attempt))
 
     planned = store.runs.plan(run_id)
     until = time.time() + watch_seconds + READ_SECONDS
-    watched = _watch(run_id, item, labels, clients, planned, resources, deadline, watch_seconds)
+    watched = _watch(run_id, items, labels, clients, planned, resources, deadline, watch_seconds)
     if not watched.finished and time.time() < deadline:
-        return Collected(finished=False, wait_seconds=1, warm_up=item.warm_up)
-    counts = _Reader(run_id, item, attempt, planned, watched, until, resources).store(keys, tried)
+        return Collected(finished=False, wait_seconds=1, warm_up=first.warm_up)
+    counts = _Reader(run_id, items, attempt, planned, watched, until, resources).store(keys, tried)
     if not counts.finished:
         return counts
     if attempt > 1:
-        _let_repeats_count(run_id, item, attempt, partners_of, store)
+        for item in items:
+            _let_repeats_count(run_id, item, attempt, partners_of, store)
     for network, left_over in watched.pods.items():
         if left_over:
             cluster.delete_all(pods_path(network, settings), labels)
@@ -152,14 +155,14 @@ def _collect(
 
 
 class _Reader:
-    """Reads the trials of an item whose pods have finished, or will not.
+    """Reads the trials of a series whose pods have finished, or will not.
 
     Args:
         run_id: the run.
-        item: the item.
+        items: the series.
         attempt: the number of the attempt at it.
         planned: the run's plan.
-        watched: the item's pods.
+        watched: the series' pods.
         until: when to leave the rest to the next call, in seconds since 1970.
         resources: the stack's resources.
     """
@@ -167,22 +170,22 @@ class _Reader:
     def __init__(
         self,
         run_id: str,
-        item: BlockItem,
+        items: Sequence[BlockItem],
         attempt: int,
         planned: PlannedRun,
         watched: _Watched,
         until: float,
         resources: Resources,
     ) -> None:
-        self._run_id, self._item, self._attempt = run_id, item, attempt
+        self._run_id, self._first, self._attempt = run_id, items[0], attempt
         self._planned, self._until, self._resources = planned, until, resources
         self._hopeless = watched.hopeless
         self._pod_of = {_client_of(pod): pod for pods in watched.pods.values() for pod in pods}
-        self._members = _members(run_id, item, planned, resources)
+        self._members = _members(run_id, self._first, planned, resources)
         # What a workload answers without one of its members is another workload's figure.
         self._lost_workloads = members.lost_arms(self._members)
         nodes = resources.store.runs.nodes_at(run_id)
-        self._drafts = Drafts(item, planned, attempt, nodes)
+        self._drafts = Drafts(items, planned, attempt, nodes)
 
     def store(self, keys: Sequence[TrialKey], tried: Tried) -> Collected:
         """Read trials, and store them as they are read, the large outputs last and one by one.
@@ -210,8 +213,8 @@ class _Reader:
         """Store those trials that were read."""
         reads = [each for each in outcomes if isinstance(each, ReadTrial)]
         cluster, store = self._resources.cluster, self._resources.store
-        reads = _with_cpu_use(reads, self._item, self._members, cluster, pool)
-        return _put_reads(self._run_id, self._item, self._attempt, reads, tried, store, pool)
+        reads = _with_cpu_use(reads, self._first, self._members, cluster, pool)
+        return _put_reads(self._run_id, self._first, self._attempt, reads, tried, store, pool)
 
     def _read(self, key: TrialKey, *, is_large: bool = False) -> _Outcome:
         draft = self._drafts.of(key)
@@ -221,7 +224,12 @@ class _Reader:
             return None
         try:
             read = _read_trial(
-                self._run_id, draft, self._item, self._pod_of, self._resources, is_large=is_large
+                self._run_id,
+                draft,
+                self._drafts.item_of(key),
+                self._pod_of,
+                self._resources,
+                is_large=is_large,
             )
         except SlowLog as error:
             return failed(draft, str(error))
@@ -247,7 +255,7 @@ class _Reader:
 
 
 class _Watched(NamedTuple):
-    """The client pods of an item, by network, and why some will not finish, by client."""
+    """The client pods of a series, by network, and why some will not finish, by client."""
 
     pods: Mapping[Network, list[Json]]
     hopeless: Mapping[Client, str]
@@ -256,7 +264,7 @@ class _Watched(NamedTuple):
 
 def _watch(
     run_id: str,
-    item: BlockItem,
+    items: Sequence[BlockItem],
     labels: str,
     clients: Collection[Client],
     planned: PlannedRun,
@@ -264,7 +272,7 @@ def _watch(
     deadline: float,
     watch_seconds: float,
 ) -> _Watched:
-    """Watch an item's client pods until none that can finish is unfinished, or the time is up."""
+    """Watch a series' client pods until none that can finish is unfinished, or the time is up."""
     hopeless: dict[Client, str] = {}
 
     def is_settled(pod: Json) -> bool:
@@ -280,7 +288,7 @@ def _watch(
     for _ in range(max(1, math.ceil(watch_seconds / GLANCE_SECONDS))):
         finished = True
         glance = min(stop, time.time() + GLANCE_SECONDS)
-        for network in sorted({pair.client_network for pair in item.pairs}):
+        for network in sorted({pair.client_network for item in items for pair in item.pairs}):
             path, left = pods_path(network, resources.settings), max(0.0, glance - time.time())
             by_name, done = resources.cluster.watch(path, labels, is_settled, settled, seconds=left)
             pods[network], finished = list(by_name.values()), finished and done
@@ -290,7 +298,7 @@ def _watch(
             pod for of_network in pods.values() for pod in of_network if not is_finished(pod)
         ]
         hopeless |= _hopeless(unfinished, planned, resources)
-        lost_workloads = members.lost_arms(_members(run_id, item, planned, resources))
+        lost_workloads = members.lost_arms(_members(run_id, items[0], planned, resources))
         of_lost = filter(lambda client: client[0] in lost_workloads, map(_client_of, unfinished))
         hopeless |= {client: lost_workloads[client[0]] for client in of_lost}
     return _Watched(pods, hopeless, finished)
@@ -341,22 +349,24 @@ def plan_nodes(planned: PlannedRun, resources: Resources) -> dict[str, Json]:
 
 
 def _partners(
-    run_id: str, item: BlockItem, attempt: int, store: Store
+    run_id: str, items: Sequence[BlockItem], attempt: int, store: Store
 ) -> Mapping[TrialKey, Partners]:
-    """The partners of a block's trials; only of the item's where nothing is repeated with them."""
-    if attempt == 1 or item.warm_up:
-        return partners([item])
-    return partners(
-        each for each in block_items(store.runs.items(run_id)) if each.block == item.block
-    )
+    """The partners of trials; only of the series' where nothing is repeated with them."""
+    if attempt == 1 or items[0].warm_up:
+        return partners(items)
+    blocks = {item.block for item in items}
+    return partners(each for each in block_items(store.runs.items(run_id)) if each.block in blocks)
 
 
-def _tried(run_id: str, item: BlockItem, attempt: int, store: Store) -> Tried:
-    if attempt == 1:  # its partners are in the item itself
-        return Tried(store.trials.states_of(run_id, item.trials))
-    return Tried(
-        store.trials.states(run_id, item.block), store.trials.repeat_states(run_id, item.block)
-    )
+def _tried(run_id: str, items: Sequence[BlockItem], attempt: int, store: Store) -> Tried:
+    if attempt == 1:  # its partners are in the series itself, or measured with it
+        return Tried(store.trials.states_of(run_id, planned_trials(items)))
+    trials: dict[TrialKey, Attempted] = {}
+    repeats: dict[TrialKey, Attempted] = {}
+    for block in {item.block for item in items}:
+        trials |= store.trials.states(run_id, block)
+        repeats |= store.trials.repeat_states(run_id, block)
+    return Tried(trials, repeats)
 
 
 def _let_repeats_count(
@@ -386,20 +396,22 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
         for namespace in namespaces(resources.settings):
             path = f"/api/v1/namespaces/{namespace}/pods"
             resources.cluster.delete_all(path, manifests.selector(labels))
-    if not isinstance(item, BlockItem):
+    items = block_items([item])
+    if not items:
         # The trials keep their stored reason.
         return Collected(warm_up=False)
     store = resources.store
-    drafts = Drafts(item, store.runs.plan(run_id), 1, store.runs.nodes_at(run_id))
-    missing = missing_trials(item, store.trials.states_of(run_id, item.trials))
+    drafts = Drafts(items, store.runs.plan(run_id), 1, store.runs.nodes_at(run_id))
+    stored = store.trials.states_of(run_id, planned_trials(items))
+    missing = [key for each in items for key in missing_trials(each, stored)]
     trials = [failed(drafts.of(key), failure.text).trial for key in missing]
     with ThreadPoolExecutor(WORKERS) as pool:
-        return _put_all(run_id, item, trials, store, pool)
+        return _put_all(run_id, items[0], trials, store, pool)
 
 
 def write_down(
     run_id: str,
-    item: BlockItem,
+    items: Sequence[BlockItem],
     attempt: int,
     reasons: Mapping[TrialKey, str],
     planned: PlannedRun,
@@ -409,15 +421,15 @@ def write_down(
 
     A trial that was measured before keeps its value; only its repetition has failed.
     """
-    drafts = Drafts(item, planned, attempt, store.runs.nodes_at(run_id))
+    drafts = Drafts(items, planned, attempt, store.runs.nodes_at(run_id))
     trials = [failed(drafts.of(key), reason).trial for key, reason in reasons.items()]
-    tried = _tried(run_id, item, attempt, store)
+    tried = _tried(run_id, items, attempt, store)
     lost = [trial for trial in trials if tried.is_lost(trial.key)]
     for trial in trials:
         if not tried.is_lost(trial.key):
             store.trials.put_repeat(run_id, trial)
     with ThreadPoolExecutor(WORKERS) as pool:
-        return _put_all(run_id, item, lost, store, pool)
+        return _put_all(run_id, items[0], lost, store, pool)
 
 
 def _client_of(pod: Mapping[str, Any]) -> Client:
@@ -456,16 +468,17 @@ def _read_trial(
     """
     test = next(each for each in item.tests if each.name == draft.test)
     pod = pods.get(client_of(draft.key))
-    ended = outcome(pod, test.name)
+    container = item.container(test)
+    ended = outcome(pod, container)
     if pod is None or not ended.started:
         return read_output(draft, test, None, failure=ended.failure, phase=item.phase)
     failure = ended.failure
     clears = isinstance(test, WorkloadTest) and test.clears and item.phase == "measure"
     if failure is None and clears:
-        cleared = outcome(pod, test.name + manifests.CLEAR)
+        cleared = outcome(pod, container + manifests.CLEAR)
         if cleared.failure is not None:
             failure = f"clearing what it left {cleared.failure}"
-    where = pod["metadata"]["namespace"], pod["metadata"]["name"], test.name
+    where = pod["metadata"]["namespace"], pod["metadata"]["name"], container
     most, patience = _SMALL_LOG_BYTES, _SMALL_LOG_SECONDS
     if is_large:
         most, patience = LOG_BYTES, _LARGE_LOG_SECONDS

@@ -1,4 +1,4 @@
-"""Launch: start the client pods of an item, or of the item that a make-up item repeats.
+"""Launch: start the client pods of a series of items, or of those that a make-up item repeats.
 
 Pairs that cannot be measured now are left out, and their trials are written down as failed. When no
 verdict can be had any more, the run gives up: it records why, and starts nothing more.
@@ -27,9 +27,24 @@ from rackrate.measure.obstacles import (
     of_a_quota,
     reasons_of,
 )
-from rackrate.measure.starts import agreed_starts
-from rackrate.plan.durations import traffic_seconds, waiting_seconds
-from rackrate.plan.items import BlockItem, Item, Pair, block_items, planned_trials, up_to_batch
+from rackrate.measure.pods import all_started
+from rackrate.measure.starts import Start, agreed, agreed_starts
+from rackrate.plan.durations import (
+    START_SECONDS,
+    further_seconds,
+    lead_seconds,
+    traffic_seconds,
+    waiting_seconds,
+)
+from rackrate.plan.items import (
+    BlockItem,
+    Item,
+    MakeupItem,
+    Pair,
+    block_items,
+    planned_trials,
+    up_to_batch,
+)
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.repetitions import (
     Repetition,
@@ -39,6 +54,7 @@ from rackrate.plan.repetitions import (
     missing_trials,
     partners,
 )
+from rackrate.plan.series import progress
 from rackrate.resources import Resources
 from rackrate.stages.execution.take_lease import keep_lease
 from rackrate.stages.run.await_servers import WAIT_SECONDS, Servers, present_servers
@@ -57,6 +73,8 @@ HEAD_START_SECONDS = 4
 PATIENCE_SECONDS = 30
 #: How many requests to the cluster run in parallel.
 WORKERS = 16
+#: Launch watches how long so many pods take to start, for so long. It would read too much of more.
+WATCHED_PODS, WATCHED_SECONDS = 64, 20.0
 
 
 class Launched(Document):
@@ -69,9 +87,9 @@ class Launched(Document):
     """Whether the namespace or the rights in it are missing and have to be recreated first."""
     pods: int
     """How many were started; 0 when nothing is missing."""
-    repeated: BlockItem | None = None
-    """The item to which they belong, if a make-up item repeats it. An ordinary item is in the
-    execution's input already, and a state has room for one of 512 pairs with half to spare."""
+    repeated: tuple[BlockItem, ...] | None = None
+    """The items to which they belong, if a make-up item repeats them. Ordinary items are in the
+    execution's input already, and a state has room for 512 pairs with half to spare."""
     attempt: int
     """Which attempt at it this is."""
     wait_seconds: int
@@ -83,7 +101,7 @@ class Launched(Document):
 
 
 def launch(run_id: str, item: Item, resources: Resources) -> Launched:
-    """Start the client pods of an item, or of the trials that a make-up item repeats.
+    """Start the client pods of a series, or of the trials that a make-up item repeats.
 
     Trials that were tried in this attempt already are not started again. So the call can be
     repeated. Pairs that cannot be measured now are left out. Their trials fail with the reason, and
@@ -113,14 +131,15 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     chosen = _choose(run_id, item, store)
     if chosen is None:
         return nothing
-    target = chosen.item
-    waits = waiting_seconds(target.tests, len(target.pairs)) if target.is_together else 0.0
-    deadline = manifests.active_deadline_seconds(target.tests, target.phase, waits)
-    patience = deadline + PATIENCE_SECONDS
-    keep_lease(run, store, seconds=patience)
+    target = chosen.items[0]
+    needed = _tests_of(chosen.items, chosen.trials)
+    started_after = None if run is None else run.pods_started_after
+    lead = lead_seconds(len(needed), max(map(len, needed.values())), started_after)
+    traffic = sum(traffic_seconds(each.tests, each.phase) for each in chosen.items)
+    deadline = manifests.deadline_seconds(traffic, waiting_seconds(chosen.items, lead))
+    keep_lease(run, store, seconds=deadline + PATIENCE_SECONDS)
     planned = store.runs.plan(run_id)
-    needed = _tests_of(target, chosen.trials).keys()
-    again = not isinstance(item, BlockItem)
+    again = isinstance(item, MakeupItem)
     servers = present_servers(run_id, run, planned, needed, target.block, resources, again=again)
     if servers.wait_seconds:
         return nothing.model_copy(update={"ready": False, "wait_seconds": servers.wait_seconds})
@@ -128,15 +147,17 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     if workload.waits:
         return nothing.model_copy(update={"ready": False, "wait_seconds": WAIT_SECONDS})
     # Not before, because each question would hide what is waited for.
-    run = _announce(run_id, item, target, store)
-    launch = _Launch(run_id, run, chosen, planned, servers, workload, waits, resources)
-    launched = launch.start(nothing, patience)
-    return launched.model_copy(update={"repeated": target}) if again and launched.pods else launched
+    run = _announce(run_id, item, chosen.items, store)
+    launch = _Launch(run_id, run, chosen, planned, servers, workload, lead, deadline, resources)
+    launched = launch.start(nothing)
+    if not (again and launched.pods):
+        return launched
+    return launched.model_copy(update={"repeated": tuple(chosen.items)})
 
 
 @dataclass(frozen=True)
 class _Launch:
-    """The launch of an item whose servers are ready.
+    """The launch of a series whose servers are ready.
 
     Attributes:
         run_id: the run.
@@ -145,7 +166,8 @@ class _Launch:
         planned: the run's plan.
         servers: the servers.
         workload: the item's workload.
-        waiting_seconds: how long its pods wait for agreed starts at most.
+        lead_seconds: how long its pods may take to start, where tests start at agreed times.
+        deadline_seconds: how long after its start a pod is ended.
         resources: the stack's resources.
     """
 
@@ -155,45 +177,76 @@ class _Launch:
     planned: PlannedRun
     servers: Servers
     workload: _Workload
-    waiting_seconds: float
+    lead_seconds: float
+    deadline_seconds: int
     resources: Resources
 
-    def start(self, nothing: Launched, patience: int) -> Launched:
+    def start(self, nothing: Launched) -> Launched:
         """Start the pods of the pairs that can be measured now, and write down the others.
 
         Args:
             nothing: what to return if no pod is started.
-            patience: how long the pods may take, in seconds.
         """
-        store, (target, attempt, trials) = self.resources.store, self.chosen
-        obstacles = self._obstacles(_tests_of(target, trials))
+        store, (items, attempt, trials) = self.resources.store, self.chosen
+        obstacles = self._obstacles(_tests_of(items, trials))
         left_out = {pair: each for pair, each in obstacles.items() if each is not None}
         reasons = _reasons(trials, left_out)
         if reasons and attempt > 1:
-            reasons |= _without_partners(self.run_id, target, trials, reasons, store)
-        tests_of = _tests_of(target, [key for key in trials if key not in reasons])
-        starts = _starts(target, tests_of)
+            reasons |= _without_partners(self.run_id, items, trials, reasons, store)
+        tests_of = _tests_of(items, [key for key in trials if key not in reasons])
+        began = time.time()
+        starts: dict[str, Start] = {}
+        if items[0].has_agreed_starts:
+            starts = agreed_starts(
+                items, set().union(*tests_of.values()), began + self.lead_seconds
+            )
         refused = self._create(tests_of, starts)
+        if refused is None:
+            return nothing.model_copy(update={"ready": False, "wait_seconds": WAIT_SECONDS})
         if self.run and _waits_for_quota(self.run, [*refused.values()], len(tests_of), store):
             return nothing.model_copy(update={"ready": False, "wait_seconds": QUOTA_WAIT_SECONDS})
         reasons |= _reasons(trials, refused)
         if reasons:
-            write_down(self.run_id, target, attempt, reasons, self.planned, store)
+            write_down(self.run_id, items, attempt, reasons, self.planned, store)
         started = [tests for pair, tests in tests_of.items() if pair not in refused]
         over = self._end_if_hopeless(bool(left_out), [*refused.values()], len(started))
         if not started:
             return nothing.model_copy(update={"gave_up": over})
-        longest = max(traffic_seconds(tests, target.phase) for tests in started)
+        self._see_start(began, len(started), max(map(len, started)))
+        longest = max(traffic_seconds(tests.values(), items[0].phase) for tests in started)
         if starts:
-            ends = (starts[test.name] + test.expected_seconds for each in started for test in each)
+            ends = (
+                starts[name].at / 1e3 + test.expected_seconds
+                for tests in started
+                for name, test in tests.items()
+            )
             longest = max(ends) - time.time()
         return Launched(
             pods=len(started),
             attempt=attempt,
             wait_seconds=max(1, int(longest) - HEAD_START_SECONDS),
-            deadline=int(time.time()) + patience,
+            deadline=int(time.time()) + self.deadline_seconds + PATIENCE_SECONDS,
             gave_up=over,
         )
+
+    def _see_start(self, began: float, pods: int, containers: int) -> None:
+        """Record how long the pods took to start, which the next series is to wait for."""
+        first, settings = self.chosen.items[0], self.resources.settings
+        if first.workload is not None or self.run is None:
+            return
+        if pods > WATCHED_PODS:
+            took = time.time() - began + START_SECONDS
+        else:
+            for network in sorted({pair.client_network for pair in first.pairs}):
+                self.resources.cluster.watch(
+                    pods_path(network, settings),
+                    self._labels,
+                    all_started,
+                    lambda pods: all(pods.values()),
+                    seconds=max(0.0, began + WATCHED_SECONDS - time.time()),
+                )
+            took = time.time() - began - further_seconds(containers)
+        self.resources.store.runs.update(self.run_id, pods_started_after=round(took, 1))
 
     def _obstacles(self, pairs: Iterable[Pair]) -> dict[Pair, Obstacle | None]:
         """What keeps each pair from being measured now, its workload included."""
@@ -210,19 +263,26 @@ class _Launch:
         }
 
     def _create(
-        self, tests_of: Mapping[Pair, Sequence[TestBase]], starts: Mapping[str, int]
-    ) -> dict[Pair, Obstacle]:
-        """Create the pods. Returns why pods were refused, by pair."""
+        self, tests_of: Mapping[Pair, Mapping[str, TestBase]], starts: Mapping[str, Start]
+    ) -> dict[Pair, Obstacle] | None:
+        """Create the pods.
+
+        Returns:
+            Why pods were refused, by pair. None if a call that crashed has created some for other
+            starts, which are deleted, because their tests would meet.
+        """
         settings, cluster, servers = self.resources.settings, self.resources.cluster, self.servers
         clients = manifests.Clients(
             self.run_id,
-            self.chosen.item,
+            self.chosen.items[0],
             self.chosen.attempt,
             settings.tool_image,
             settings.tolerations,
             starts,
-            self.waiting_seconds,
+            self.deadline_seconds,
         )
+
+        outdated: list[Pair] = []
 
         def create(pair: Pair) -> Obstacle | None:
             pod = clients.pod(
@@ -234,7 +294,9 @@ class _Launch:
                 members=self.workload.addresses.get(pair.arm, ()),
             )
             try:
-                cluster.create(pods_path(pair.client_network, settings), pod)
+                created = cluster.create(pods_path(pair.client_network, settings), pod)
+                if agreed(created) != agreed(pod):
+                    outdated.append(pair)
             except AdmissionRefused as error:
                 # Without the pod's name, so that equal reasons are reported once.
                 why = str(error).removeprefix(f'pods "{pod["metadata"]["name"]}" is forbidden: ')
@@ -242,8 +304,15 @@ class _Launch:
             return None
 
         with ThreadPoolExecutor(WORKERS) as pool:
-            outcomes = zip(tests_of, pool.map(create, tests_of), strict=True)
-            return {pair: each for pair, each in outcomes if each is not None}
+            outcomes = dict(zip(tests_of, pool.map(create, tests_of), strict=True))
+        for network in {pair.client_network for pair in tests_of} if outdated else ():
+            cluster.delete_all(pods_path(network, settings), self._labels)
+        return None if outdated else {pair: each for pair, each in outcomes.items() if each}
+
+    @property
+    def _labels(self) -> str:
+        item, attempt = self.chosen.items[0], self.chosen.attempt
+        return manifests.selector(manifests.client_labels(self.run_id, item, attempt))
 
     def _end_if_hopeless(
         self, are_left_out: bool, refused: Sequence[Obstacle], started: int
@@ -254,7 +323,7 @@ class _Launch:
             return None
         pairs: Collection[Pair] = ()
         if are_left_out or run.lost_arms:
-            pairs = _all_pairs(self.run_id, self.chosen.item, store)
+            pairs = _all_pairs(self.run_id, self.chosen.items[0], store)
         over = _judge(run, self.planned, self._obstacles_of_nodes(pairs), store)
         over = _refused(run, refused, started, store) or over
         return _give_up(self.run_id, over, store)
@@ -309,47 +378,45 @@ def _without_data(run_id: str, test: str, store: Store) -> dict[str, str]:
 
 def _choose(run_id: str, item: Item, store: Store) -> Repetition | None:
     """Choose the trials to measure now; None when none is missing."""
-    if isinstance(item, BlockItem):
-        stored = store.trials.states_of(run_id, item.trials)
+    if not isinstance(item, MakeupItem):
+        ordinary = block_items([item])
+        stored = store.trials.states_of(run_id, planned_trials(ordinary))
         # What this attempt has lost already is left to the make-up items.
-        missing = [key for key in missing_trials(item, stored) if key not in stored]
-        return Repetition(item, 1, missing) if missing else None
+        missing = [
+            key for each in ordinary for key in missing_trials(each, stored) if key not in stored
+        ]
+        return Repetition(ordinary, 1, missing) if missing else None
     tried = Tried(store.trials.states(run_id), store.trials.repeat_states(run_id))
     items = up_to_batch(store.runs.items(run_id, item.schedule), item.batch)
     return choose_makeup(items, tried)
 
 
-def _tests_of(item: BlockItem, trials: list[TrialKey]) -> dict[Pair, list[TestBase]]:
-    """The tests that each pair has to run, in the item's order, without pairs that have none."""
-    requested = {(key.arm, key.client, key.server, key.test) for key in trials}
-    by_pair = {
-        pair: [
-            test
-            for test in item.tests
-            if (pair.arm, pair.client, pair.server, test.name) in requested
-        ]
-        for pair in item.pairs
-    }
-    return {pair: tests for pair, tests in by_pair.items() if tests}
+def _tests_of(
+    items: Iterable[BlockItem], trials: Iterable[TrialKey]
+) -> dict[Pair, dict[str, TestBase]]:
+    """The tests that each pair has to run, in order, by container, without pairs that have none."""
+    requested = set(trials)
+    by_pair: dict[Pair, dict[str, TestBase]] = {}
+    for item in items:
+        for pair in item.pairs:
+            for container, test in item.containers.items():
+                key = TrialKey(item.block, pair.arm, test.name, pair.client, pair.server)
+                if key in requested:
+                    by_pair.setdefault(pair, {})[container] = test
+    return by_pair
 
 
-def _starts(item: BlockItem, tests_of: Mapping[Pair, list[TestBase]]) -> dict[str, int]:
-    """The agreed starts of the tests to run, if the item's pairs load the network together."""
-    if not item.is_together:
-        return {}
-    running = {test.name for tests in tests_of.values() for test in tests}
-    tests = [test for test in item.tests if test.name in running]
-    return agreed_starts(tests, len(tests_of), time.time())
-
-
-def _announce(run_id: str, item: Item, target: BlockItem, store: Store) -> RunRecord | None:
+def _announce(
+    run_id: str, item: Item, items: Sequence[BlockItem], store: Store
+) -> RunRecord | None:
     """Record what the run does now. Returns the run's item."""
-    if not isinstance(item, BlockItem):
-        part = f"{'the ' if target.warm_up else ''}{target.progress}"
+    first, last = items[0], items[-1]
+    if isinstance(item, MakeupItem):
+        part = f"{'the ' if first.warm_up else ''}{progress(items)}"
         return store.runs.update(run_id, phase=f"repeating lost trials of {part}")
-    if target.warm_up:
-        return store.runs.update(run_id, phase=target.progress)
-    return store.runs.update(run_id, phase=target.progress, block=target.block)
+    if first.warm_up:
+        return store.runs.update(run_id, phase=first.progress)
+    return store.runs.update(run_id, phase=item.progress, block=first.block, last_block=last.block)
 
 
 def _reasons(keys: Iterable[TrialKey], obstacles: Mapping[Pair, Obstacle]) -> dict[TrialKey, str]:
@@ -364,15 +431,16 @@ def _reasons(keys: Iterable[TrialKey], obstacles: Mapping[Pair, Obstacle]) -> di
 
 def _without_partners(
     run_id: str,
-    item: BlockItem,
+    series: Sequence[BlockItem],
     requested: Iterable[TrialKey],
     reasons: Mapping[TrialKey, str],
     store: Store,
 ) -> dict[TrialKey, str]:
     """The trials with a value that need no repetition, because a partner cannot be repeated now."""
-    items = [each for each in block_items(store.runs.items(run_id)) if each.block == item.block]
-    partners_of = partners([item] if item.warm_up else items)
-    stored = store.trials.states(run_id, item.block)
+    blocks = {item.block for item in series}
+    items = [each for each in block_items(store.runs.items(run_id)) if each.block in blocks]
+    partners_of = partners(series if series[0].warm_up else items)
+    stored = {key: state for n in blocks for key, state in store.trials.states(run_id, n).items()}
     return {
         key: f"its partner cannot be repeated: {reasons[partner]}"
         for key in requested

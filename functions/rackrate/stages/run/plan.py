@@ -40,6 +40,7 @@ from rackrate.plan.pairing import Pairing
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.plan.repetitions import paired_trials
 from rackrate.plan.replacements import nodes_at
+from rackrate.plan.series import launches
 from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.execution.take_lease import held_by_campaign, name_faults
@@ -164,7 +165,7 @@ def _put(
     if not planned.plan.dry_run:
         store.runs.put(run_id, COUNTERS, Counters.not_read())
         for number, batch in enumerate(batches, start=1):
-            store.runs.put_items(run_id, batch_name(number), batch)
+            store.runs.put_items(run_id, batch_name(number), launches(batch))
     if warm_ups:
         store.runs.put_items(run_id, "warm_up.json", warm_ups)
     return batches

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.scale import PLAN
 from lab.simulated.logs import NoRecording, Pods, log_of, printed
 from rackrate import registry
-from rackrate.measure.starts import waiting
+from rackrate.measure.starts import Start, waiting
 
 TESTS = [
     registry.load_test({**registry.catalogue()[each["name"]], **each}) for each in PLAN["tests"]
@@ -72,7 +72,9 @@ class OnePod:
 
 def test_a_container_that_waited_printed_what_its_tool_prints_at_the_agreed_time():
     argv = TESTS[0].argv("10.0.0.9")
-    waited = log_of(OnePod(waiting(argv, int(STARTED))), "rackrate", "pod", "t")
+    waited = log_of(
+        OnePod(waiting(argv, Start(round(STARTED * 1000), 10**15))), "rackrate", "pod", "t"
+    )
     assert waited == printed(argv, STARTED, "pod/t", in_group=False)
 
 
