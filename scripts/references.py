@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scripts import (
-    access_reference,
-    parameters,
-    plan_reference,
-    results_reference,
-    tools_reference,
-)
+from scripts import access_reference, parameters, plan_reference, results_reference, tools_reference
 from scripts.markdown import ROOT
 
 

@@ -6,12 +6,7 @@ import math
 from typing import NamedTuple, Protocol, Self
 
 from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-)
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
 from rackrate_text.units import duration

@@ -14,12 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import UNKNOWN, change, changes, duration, percent, quantity, shift
-from rackrate_text.words import (
-    counted,
-    interval_title,
-    listed,
-    names_by_reason,
-)
+from rackrate_text.words import counted, interval_title, listed, names_by_reason
 
 from ..reading.requirements import Checked
 from ..reading.runs import Run

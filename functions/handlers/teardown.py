@@ -10,12 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from handlers.context import logger, put_ends, put_metrics, resources
 from rackrate.errors import translated
 from rackrate.stack.custom_resource import Answer, serve
-from rackrate.stages.run.teardown import (
-    stop_all,
-    sweep,
-    teardown_of_execution,
-    teardown_stopped,
-)
+from rackrate.stages.run.teardown import stop_all, sweep, teardown_of_execution, teardown_stopped
 from rackrate_contract.document import Json
 
 

@@ -8,15 +8,7 @@ from typing import Any
 from cfnlint.template import Template
 
 from lint.rule import Rule
-from lint.template import (
-    Place,
-    is_commented,
-    line_of,
-    properties,
-    resources,
-    source_lines,
-    walk,
-)
+from lint.template import Place, is_commented, line_of, properties, resources, source_lines, walk
 
 LEAST_PRIVILEGE = (
     "https://docs.aws.amazon.com/IAM/latest/UserGuide/best-practices.html#grant-least-privilege"

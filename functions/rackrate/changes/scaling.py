@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.changes.base import Made
-from rackrate.measure.node_groups import (
-    NodeGroup,
-    Sizes,
-    check_hope,
-    groups_of,
-    resize,
-    sizes_of,
-)
+from rackrate.measure.node_groups import NodeGroup, Sizes, check_hope, groups_of, resize, sizes_of
 from rackrate.measure.nodes import is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.settings import StackArm

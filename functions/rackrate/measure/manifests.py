@@ -412,16 +412,6 @@ def _of_load(
     ]
 
 
-def deadline_seconds(traffic_seconds: float, waiting_seconds: float) -> int:
-    """The deadline of a client pod, in seconds after its start.
-
-    Args:
-        traffic_seconds: how long its tests send.
-        waiting_seconds: how long it waits for agreed starts.
-    """
-    return round(traffic_seconds * 1.5 + waiting_seconds + GRACE_SECONDS)
-
-
 def holder(
     *,
     run_id: str,

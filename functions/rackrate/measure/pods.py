@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rackrate.measure.manifests import MAIN
-from rackrate.measure.starts import (
-    NO_PROGRAM_CODE,
-    TOO_LATE_CODE,
-    agreed,
-    agreed_start,
-    awaited,
-)
+from rackrate.measure.starts import NO_PROGRAM_CODE, TOO_LATE_CODE, agreed, awaited
+from rackrate.times import seconds_between
 
 _MESSAGE_LENGTH = 300
 #: The kubelet's reason while a container waits for the init containers.
@@ -92,17 +87,21 @@ def has_started(pod: Mapping[str, Any]) -> bool:
     """Whether a container of the pod runs or has run."""
     status = pod.get("status", {})
     containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
-    return any(_has_run(each) for each in containers)
+    return any({"running", "terminated"} & c.get("state", {}).keys() for c in containers)
 
 
-def _has_run(status: Mapping[str, Any]) -> bool:
-    return bool({"running", "terminated"} & status.get("state", {}).keys())
+def started_after(pods: Iterable[Mapping[str, Any]]) -> float:
+    """How long after the first pod's creation the last container of some pods started, in seconds.
 
-
-def all_started(pod: Mapping[str, Any]) -> bool:
-    """Whether each of the pod's containers runs or has run."""
-    statuses = pod.get("status", {}).get("containerStatuses", [])
-    return bool(statuses) and all(map(_has_run, statuses))
+    The cluster tells whole seconds. It is 0 if no container started.
+    """
+    created, started = [], []
+    for pod in pods:
+        created.append(pod["metadata"]["creationTimestamp"])
+        for container in pod.get("status", {}).get("containerStatuses", []):
+            states = container.get("state", {}).values()
+            started += [state["startedAt"] for state in states if state.get("startedAt")]
+    return seconds_between(min(created), max(started)) if started else 0.0
 
 
 def age_seconds(thing: Mapping[str, Any]) -> float:
@@ -126,13 +125,13 @@ def outcome(pod: Mapping[str, Any] | None, test: str) -> Outcome:
     if ended is not None and ended.get("exitCode") == TOO_LATE_CODE and test in agreed(pod):
         return Outcome(False, "could not start in time to end before the tests after it")
     if ended is not None and ran and ended.get("startedAt"):
-        started_at = _started_at(ended, agreed_start(pod, test))
+        started_at = _started_at(ended, agreed(pod).get(test))
         return Outcome(True, _why_ended(status, ended), started_at, ended.get("finishedAt"))
     if "running" in state:
         return Outcome(
             True,
             f"did not finish before the deadline{_because(status)}",
-            _started_at(state["running"], agreed_start(pod, test)),
+            _started_at(state["running"], agreed(pod).get(test)),
         )
     waiting = (ended or state.get("waiting") or {}).get("message") or (
         ended or state.get("waiting") or {}
@@ -155,15 +154,16 @@ def failed_init_containers(pod: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _started_at(state: Mapping[str, Any], agreed: int | None) -> str | None:
+def _started_at(state: Mapping[str, Any], starts_at: int | None) -> str | None:
     """When a test started: with its container, or at the agreed time if the container lived to it.
 
     Kubernetes and this write times in whole seconds of UTC, so their order is that of the texts.
     """
     started: str | None = state.get("startedAt")
-    if started is None or agreed is None:
+    if started is None or starts_at is None:
         return started
-    time = datetime.datetime.fromtimestamp(agreed, datetime.UTC).isoformat().replace("+00:00", "Z")
+    at = datetime.datetime.fromtimestamp(starts_at // 1000, datetime.UTC)
+    time = at.isoformat().replace("+00:00", "Z")
     return time if started < time <= state.get("finishedAt", time) else started
 
 

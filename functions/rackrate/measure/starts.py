@@ -83,12 +83,6 @@ def awaited(command: Sequence[str]) -> list[str]:
     return [*command[4:]] if [*command[:3]] == ["sh", "-c", _WAIT] else [*command]
 
 
-def agreed_start(pod: Mapping[str, Any], container: str) -> int | None:
-    """The agreed start of a pod's test, in whole seconds since 1970; None where there is none."""
-    start = agreed(pod).get(container)
-    return None if start is None else start // 1000
-
-
 def agreed(pod: Mapping[str, Any]) -> dict[str, int]:
     """The agreed starts of a pod, in milliseconds since 1970, by container."""
     notes = pod.get("metadata", {}).get("annotations") or {}

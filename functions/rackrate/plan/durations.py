@@ -76,18 +76,6 @@ def further_seconds(containers: int) -> float:
     return _SECONDS_PER_CONTAINER * (containers - 1)
 
 
-def waiting_seconds(items: Sequence[BlockItem], lead: float) -> float:
-    """How long the pods of a series do not send, from the first one's creation to the end.
-
-    Args:
-        items: the items.
-        lead: the time until the first start.
-    """
-    if not items[0].has_agreed_starts:
-        return 0.0
-    return lead + sum(slot_seconds(item.tests) - traffic_seconds(item.tests) for item in items)
-
-
 def unagreed_seconds(tests: Sequence[TestBase], pods: int, phase: Phase = "measure") -> float:
     """The expected duration of an item without agreed starts in seconds.
 
@@ -105,16 +93,15 @@ def _trials_seconds(trials: int) -> float:
 
 
 def series_seconds(items: Sequence[BlockItem]) -> float:
-    """The expected duration of a series in seconds, with the pause before it."""
+    """The expected duration of a series in seconds, without the pause before it."""
     first = items[0]
     if not first.has_agreed_starts:
-        seconds = unagreed_seconds(first.tests, len(first.pairs), first.phase)
-        return first.pause_seconds + seconds
+        return unagreed_seconds(first.tests, len(first.pairs), first.phase)
     pods = len({pair for item in items for pair in item.pairs})
     trials = sum(len(item.pairs) * len(item.tests) for item in items)
     lead = lead_seconds(pods, sum(len(item.tests) for item in items))
     sending = sum(slot_seconds(item.tests) for item in items)
-    return first.pause_seconds + lead + sending + _COLLECTING_SECONDS + _trials_seconds(trials)
+    return lead + sending + _COLLECTING_SECONDS + _trials_seconds(trials)
 
 
 def servers(pairs: Iterable[Pair]) -> int:
@@ -133,7 +120,7 @@ def servers_seconds(number: int) -> float:
 def expected_block_seconds(items: Iterable[Item]) -> float:
     """The expected duration of one block in seconds on average, without the pauses between them."""
     blocks = block_items(items)
-    seconds = sum(series_seconds(each) - each[0].pause_seconds for each in in_series(blocks))
+    seconds = sum(map(series_seconds, in_series(blocks)))
     return seconds / max(1, len({item.block for item in blocks}))
 
 
@@ -149,6 +136,7 @@ def expected_run_seconds(items: Iterable[Item], warm_ups: Iterable[Item] = ()) -
     trials = sum(len(item.pairs) * len(item.tests) for item in blocks)
     return (
         sum(map(series_seconds, in_series([*block_items(warm_ups), *blocks])))
+        + sum(item.pause_seconds for item in blocks)
         + servers_seconds(servers(pairs))
         + _SECONDS_PER_ANALYZED_TRIAL * max(0, trials - _TRIALS_OF_A_RUN)
         + OVERHEAD_SECONDS_PER_RUN

@@ -7,7 +7,6 @@ while a test of the series runs, and the trials are collected after the last.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -60,15 +59,10 @@ def _fits(items: Sequence[BlockItem]) -> bool:
     )
 
 
-def launches(items: Iterable[Item]) -> list[Item]:
-    """What is launched one after the other: the items, of which some are in series."""
-    launched: list[Item] = []
-    for is_makeup, alike in itertools.groupby(items, lambda item: isinstance(item, MakeupItem)):
-        if is_makeup:
-            launched += alike
-        else:
-            launched += map(_launched, in_series(block_items(alike)))
-    return launched
+def launches(items: Sequence[Item]) -> list[Item]:
+    """What is launched one after the other: items, some of them in series, then make-up items."""
+    makeups = [item for item in items if isinstance(item, MakeupItem)]
+    return [*map(_launched, in_series(block_items(items))), *makeups]
 
 
 def _launched(items: Sequence[BlockItem]) -> Item:

@@ -98,18 +98,8 @@ class Test(TimedTest, LatencyTest):
     )
     catalogue: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         # Sixty and more requests are above the 99th percentile.
-        "requests": {
-            "protocol": "tcp",
-            "connections": 16,
-            "requests_per_second": 1000,
-            "seconds": 6,
-        },
-        "requests-loaded": {
-            "protocol": "tcp",
-            "connections": 32,
-            "requests_per_second": 2000,
-            "seconds": 8,
-        },
+        "requests": {"connections": 16, "requests_per_second": 1000, "seconds": 6},
+        "requests-loaded": {"connections": 32, "requests_per_second": 2000, "seconds": 8},
         "http": {"protocol": "http", "connections": 16, "requests_per_second": 1000},
         "grpc": {"protocol": "grpc", "connections": 16, "requests_per_second": 1000},
     }

@@ -23,13 +23,7 @@ from rackrate.verdict.estimate import CONFIDENCE, ratios
 from rackrate.verdict.headline import headline
 from rackrate.verdict.student import student_t
 from rackrate.verdict.wording import levels, still_open, what_differed
-from rackrate_contract.campaign import (
-    BETWEEN_RUNS,
-    Answer,
-    AnswerScope,
-    CampaignStopped,
-    DrawRatio,
-)
+from rackrate_contract.campaign import BETWEEN_RUNS, Answer, AnswerScope, CampaignStopped, DrawRatio
 from rackrate_contract.verdicts import Difference, Verdict
 from rackrate_text.units import change, changes, duration, percent
 from rackrate_text.words import counted, listed, metric_of_test

@@ -16,10 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moto.awslambda.exceptions import (
-    InvalidParameterValueException,
-    UnknownFunctionException,
-)
+from moto.awslambda.exceptions import InvalidParameterValueException, UnknownFunctionException
 from moto.awslambda.models import LambdaFunction
 from moto.awslambda_simple.models import lambda_simple_backends
 from moto.logs.models import LogsBackend, logs_backends

@@ -16,13 +16,7 @@ from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
 from lab.aws.eks import access_entries, addons, draining, validation
-from lab.aws.eks.clusters import (
-    Cluster,
-    Clusters,
-    NodeGroup,
-    in_background,
-    subnets_of,
-)
+from lab.aws.eks.clusters import Cluster, Clusters, NodeGroup, in_background, subnets_of
 from lab.aws.eks.infrastructure import Infrastructure, NodeLaunchError
 from lab.aws.eks.instances import Instance, launch_instances, node_spec
 from lab.aws.eks.launch_templates import instance_types, launch_template

@@ -13,10 +13,7 @@ from moto.stepfunctions.parser.api import ExecutionStatus, HistoryEventType
 from moto.stepfunctions.parser.asl.component.common.flow.start_at import StartAt
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
-from moto.stepfunctions.parser.backend.execution import (
-    BaseExecutionWorkerCommunication,
-    Execution,
-)
+from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication, Execution
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.utils import TMP_THREADS
 

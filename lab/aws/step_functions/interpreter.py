@@ -10,10 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from moto.stepfunctions.parser.api import (
-    ExecutionFailedEventDetails,
-    HistoryEventType,
-)
+from moto.stepfunctions.parser.api import ExecutionFailedEventDetails, HistoryEventType
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import (
     FailureEvent,
     FailureEventException,

@@ -15,10 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from botocore.exceptions import ClientError
-from moto.stepfunctions.parser.api import (
-    HistoryEventType,
-    TaskFailedEventDetails,
-)
+from moto.stepfunctions.parser.api import HistoryEventType, TaskFailedEventDetails
 from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import (
     CustomErrorName,
 )

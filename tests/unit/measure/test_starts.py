@@ -10,7 +10,7 @@ import time
 import pytest
 
 from rackrate import registry
-from rackrate.measure.pods import outcome
+from rackrate.measure.pods import outcome, started_after
 from rackrate.measure.starts import (
     STARTS,
     TOO_LATE_CODE,
@@ -19,7 +19,7 @@ from rackrate.measure.starts import (
     awaited,
     waiting,
 )
-from rackrate.plan.durations import lead_seconds, waiting_seconds
+from rackrate.plan.durations import lead_seconds, series_seconds
 from rackrate.plan.items import BlockItem, Pair
 from tests.waiting import HUNG_SECONDS
 
@@ -111,8 +111,7 @@ def test_pods_have_time_to_start_and_each_test_time_to_end():
     assert lead > 500 / 100
     starts = agreed_starts(series, series[0].containers.keys(), NOW + lead)
     ends = starts["rtt-1-1"].at / 1000 + RTT.expected_seconds
-    traffic = TCP.expected_seconds + RTT.expected_seconds
-    assert ends - NOW <= traffic + waiting_seconds(series, lead), "the deadline allows for it"
+    assert ends - NOW <= series_seconds(series)
 
 
 def test_pods_that_started_late_have_more_time_next_time():
@@ -140,6 +139,16 @@ def pod(started, finished, *, agreed, code=0, command=("iperf3", "-c", "x")):
 )
 def test_a_test_that_waited_started_at_the_agreed_time(started, finished, expected):
     assert outcome(pod(started, finished, agreed=1_795_275_000), "tcp-1").started_at == expected
+
+
+def test_the_time_that_pods_took_to_start_ends_with_the_last_container():
+    first, second = (pod(f"2026-11-21T15:29:{at}Z", None, agreed=1_795_275_000) for at in (57, 59))
+    for each, created in ((first, 56), (second, 55)):
+        each["metadata"]["creationTimestamp"] = f"2026-11-21T15:29:{created}Z"
+    waits = {"state": {"waiting": {"reason": "ContainerCreating"}}}
+    second["status"]["containerStatuses"].append(waits)
+    assert started_after([first, second]) == 4.0
+    assert started_after([]) == 0.0
 
 
 def test_a_program_that_the_shell_does_not_find_is_named():

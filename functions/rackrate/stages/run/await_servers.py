@@ -16,12 +16,7 @@ from rackrate.measure.members import Member, WorkloadStart, WorkloadStarts
 from rackrate.measure.networks import namespace_of, pods_path
 from rackrate.measure.node_groups import why_lacking
 from rackrate.measure.nodes import is_ready, ready_nodes
-from rackrate.measure.obstacles import (
-    NONE_EXPECTED,
-    PATIENCE_SECONDS,
-    REPLACEMENT_SECONDS,
-    absence,
-)
+from rackrate.measure.obstacles import NONE_EXPECTED, PATIENCE_SECONDS, REPLACEMENT_SECONDS, absence
 from rackrate.measure.placement import ended, placed
 from rackrate.measure.servers import (
     addresses_in,

@@ -22,9 +22,10 @@ from rackrate.measure.networks import namespaces, pods_path
 from rackrate.measure.nodes import nodes_of
 from rackrate.measure.obstacles import Absence, absence
 from rackrate.measure.outputs import Client, Drafts, ReadTrial, client_of, failed, read_output
-from rackrate.measure.pods import age_seconds, has_started, is_finished, outcome
+from rackrate.measure.pods import age_seconds, has_started, is_finished, outcome, started_after
 from rackrate.measure.servers import why_waiting
 from rackrate.measure.trials import Trial
+from rackrate.plan.durations import further_seconds
 from rackrate.plan.items import BlockItem, Item, block_items, planned_trials
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.repetitions import (
@@ -151,7 +152,15 @@ def _collect(
     for network, left_over in watched.pods.items():
         if left_over:
             cluster.delete_all(pods_path(network, settings), labels)
+    _note_start(run_id, [pod for pods in watched.pods.values() for pod in pods], store)
     return counts
+
+
+def _note_start(run_id: str, pods: Collection[Json], store: Store) -> None:
+    """Record how long the pods took to start, which the next series is to wait for."""
+    containers = max((len(pod["spec"]["containers"]) for pod in pods), default=1)
+    started = started_after(pods) - further_seconds(containers)
+    store.runs.update(run_id, pods_started_after=max(0.0, started))
 
 
 class _Reader:
@@ -223,13 +232,9 @@ class _Reader:
         if time.time() > self._until:
             return None
         try:
+            item = self._drafts.item_of(key)
             read = _read_trial(
-                self._run_id,
-                draft,
-                self._drafts.item_of(key),
-                self._pod_of,
-                self._resources,
-                is_large=is_large,
+                self._run_id, draft, item, self._pod_of, self._resources, is_large=is_large
             )
         except SlowLog as error:
             return failed(draft, str(error))

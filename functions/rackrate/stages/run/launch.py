@@ -27,15 +27,8 @@ from rackrate.measure.obstacles import (
     of_a_quota,
     reasons_of,
 )
-from rackrate.measure.pods import all_started
 from rackrate.measure.starts import Start, agreed, agreed_starts
-from rackrate.plan.durations import (
-    START_SECONDS,
-    further_seconds,
-    lead_seconds,
-    traffic_seconds,
-    waiting_seconds,
-)
+from rackrate.plan.durations import lead_seconds, series_seconds, traffic_seconds
 from rackrate.plan.items import (
     BlockItem,
     Item,
@@ -73,8 +66,6 @@ HEAD_START_SECONDS = 4
 PATIENCE_SECONDS = 30
 #: How many requests to the cluster run in parallel.
 WORKERS = 16
-#: Launch watches how long so many pods take to start, for so long. It would read too much of more.
-WATCHED_PODS, WATCHED_SECONDS = 64, 20.0
 
 
 class Launched(Document):
@@ -135,8 +126,7 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     needed = _tests_of(chosen.items, chosen.trials)
     started_after = None if run is None else run.pods_started_after
     lead = lead_seconds(len(needed), max(map(len, needed.values())), started_after)
-    traffic = sum(traffic_seconds(each.tests, each.phase) for each in chosen.items)
-    deadline = manifests.deadline_seconds(traffic, waiting_seconds(chosen.items, lead))
+    deadline = round(1.5 * series_seconds(chosen.items) + lead) + manifests.GRACE_SECONDS
     keep_lease(run, store, seconds=deadline + PATIENCE_SECONDS)
     planned = store.runs.plan(run_id)
     again = isinstance(item, MakeupItem)
@@ -194,12 +184,10 @@ class _Launch:
         if reasons and attempt > 1:
             reasons |= _without_partners(self.run_id, items, trials, reasons, store)
         tests_of = _tests_of(items, [key for key in trials if key not in reasons])
-        began = time.time()
         starts: dict[str, Start] = {}
         if items[0].has_agreed_starts:
-            starts = agreed_starts(
-                items, set().union(*tests_of.values()), began + self.lead_seconds
-            )
+            running = set().union(*tests_of.values())
+            starts = agreed_starts(items, running, time.time() + self.lead_seconds)
         refused = self._create(tests_of, starts)
         if refused is None:
             return nothing.model_copy(update={"ready": False, "wait_seconds": WAIT_SECONDS})
@@ -212,7 +200,6 @@ class _Launch:
         over = self._end_if_hopeless(bool(left_out), [*refused.values()], len(started))
         if not started:
             return nothing.model_copy(update={"gave_up": over})
-        self._see_start(began, len(started), max(map(len, started)))
         longest = max(traffic_seconds(tests.values(), items[0].phase) for tests in started)
         if starts:
             ends = (
@@ -228,25 +215,6 @@ class _Launch:
             deadline=int(time.time()) + self.deadline_seconds + PATIENCE_SECONDS,
             gave_up=over,
         )
-
-    def _see_start(self, began: float, pods: int, containers: int) -> None:
-        """Record how long the pods took to start, which the next series is to wait for."""
-        first, settings = self.chosen.items[0], self.resources.settings
-        if first.workload is not None or self.run is None:
-            return
-        if pods > WATCHED_PODS:
-            took = time.time() - began + START_SECONDS
-        else:
-            for network in sorted({pair.client_network for pair in first.pairs}):
-                self.resources.cluster.watch(
-                    pods_path(network, settings),
-                    self._labels,
-                    all_started,
-                    lambda pods: all(pods.values()),
-                    seconds=max(0.0, began + WATCHED_SECONDS - time.time()),
-                )
-            took = time.time() - began - further_seconds(containers)
-        self.resources.store.runs.update(self.run_id, pods_started_after=round(took, 1))
 
     def _obstacles(self, pairs: Iterable[Pair]) -> dict[Pair, Obstacle | None]:
         """What keeps each pair from being measured now, its workload included."""
@@ -305,14 +273,10 @@ class _Launch:
 
         with ThreadPoolExecutor(WORKERS) as pool:
             outcomes = dict(zip(tests_of, pool.map(create, tests_of), strict=True))
-        for network in {pair.client_network for pair in tests_of} if outdated else ():
-            cluster.delete_all(pods_path(network, settings), self._labels)
+        for pair in outdated:
+            labels = manifests.client_labels(self.run_id, clients.item, clients.attempt)
+            cluster.delete_all(pods_path(pair.client_network, settings), manifests.selector(labels))
         return None if outdated else {pair: each for pair, each in outcomes.items() if each}
-
-    @property
-    def _labels(self) -> str:
-        item, attempt = self.chosen.items[0], self.chosen.attempt
-        return manifests.selector(manifests.client_labels(self.run_id, item, attempt))
 
     def _end_if_hopeless(
         self, are_left_out: bool, refused: Sequence[Obstacle], started: int
