@@ -13,6 +13,7 @@ from typing import Any
 from kubernetes import client as kubernetes
 
 from lab import daemon
+from rackrate.measure.starts import awaited
 from tests.lab.running import TOOLS, Lab
 from tests.lab.waiting import eventually
 
@@ -25,6 +26,8 @@ PLAN: Mapping[str, Any] = {
     "blocks": 6,
     "seed": 7,
     "warm_up": False,
+    # So that each block is launched alone, and a fault can meet one.
+    "pause_seconds": 1,
 }
 #: Two tests on a pair of each of two arms, in every block.
 TRIALS = 2 * 2 * PLAN["blocks"]
@@ -100,18 +103,18 @@ class Scene:
         )
 
     def _alive(self, role: str) -> list[kubernetes.V1Pod]:
-        return [pod for pod in self.lab.pods(self.run_id, role) if running_container(pod)]
+        return [pod for pod in self.lab.pods(self.run_id, role) if runs(pod)]
 
     def tool(self, role: str) -> int:
         """The process id, inside the lab, of a program that a pod of the run runs now."""
 
         def process() -> int:
-            for pod in self._alive(role):
-                argv = command_of(pod, str(running_container(pod)))
+            for container in [each for pod in self._alive(role) for each in pod.spec.containers]:
+                argv = awaited(container.command)
                 try:
                     return self.lab.process(" ".join(argv[1:]), name=Path(argv[0]).name)
                 except AssertionError:
-                    # It has ended meanwhile.
+                    # It waits, or has ended.
                     continue
             return 0
 
@@ -153,19 +156,9 @@ class Scene:
         return self.lab.directory / f"{self.name}.{stream}"
 
 
-def running_container(pod: kubernetes.V1Pod) -> str | None:
-    """The name of a container of a pod that runs."""
-    statuses = [
-        *(pod.status.init_container_statuses or []),
-        *(pod.status.container_statuses or []),
-    ]
-    return next((status.name for status in statuses if status.state.running), None)
-
-
-def command_of(pod: kubernetes.V1Pod, container: str) -> list[str]:
-    """The command of a container of a pod."""
-    containers = [*(pod.spec.init_containers or []), *pod.spec.containers]
-    return list(next(each.command for each in containers if each.name == container))
+def runs(pod: kubernetes.V1Pod) -> bool:
+    """Whether a container of a pod runs."""
+    return any(status.state.running for status in pod.status.container_statuses or [])
 
 
 def present(lab: Lab) -> set[str]:

@@ -26,6 +26,8 @@ from tests.taskcat.deploying import Deployment
 
 TOOLS = Path(sys.executable).parent
 RUN_LABEL = "rackrate.dev/run"
+#: Each block is launched alone, so that a test can meet one.
+BLOCK_BY_BLOCK: Mapping[str, Any] = {"pause_seconds": 1}
 # A plan whose tests are as short as the tools allow, once in each arm.
 SHORT: Mapping[str, Any] = {
     "tests": [
