@@ -144,7 +144,8 @@ def _figures(client: Client, outputs: Mapping[str, str], arn: str) -> Json:
         "trials": len(counted),
         "failed": sum(each["status"] != "measured" for each in trials),
         "status": run["status"],
-        "run_seconds": float(run["seconds"]),
+        # The estimate is also for the wait for the servers.
+        "run_seconds": float(run["seconds"]) + float(run["waited_seconds"]),
         "stages": stages_of(histories[0]),
         "functions": functions,
         "transitions": sum(map(transitions_of, histories)),

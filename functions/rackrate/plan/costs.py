@@ -31,8 +31,8 @@ SECONDS_PER_INVOCATION = 1.0
 #: What else the functions take, counted with 60 to 1002 simulated nodes (docs/scale.md): Launch for
 #: a pod, Collect for a series and for a trial, an analysis for itself and for a trial, and the
 #: report for itself and for a trial. For Await servers see `schedule.servers_seconds`.
-SECONDS_PER_POD = 0.012
-COLLECT_SECONDS, SECONDS_PER_COLLECTED = 3.0, 0.014
+SECONDS_PER_POD = 0.008
+COLLECT_SECONDS, SECONDS_PER_COLLECTED = 3.0, 0.010
 ANALYSIS_SECONDS, SECONDS_PER_ANALYZED = 2.0, 0.003
 REPORT_SECONDS, SECONDS_PER_REPORTED = 4.0, 0.002
 #: State transitions of a run in statemachine/benchmark.asl.yaml besides its items. The numbers

@@ -19,7 +19,7 @@ OVERHEAD_SECONDS_PER_RUN = 20.0
 
 #: How many trials of a series, servers and trials of a run these overheads cover, and the seconds
 #: that each further one adds: counted with 60 to 1002 simulated nodes (docs/scale.md).
-_TRIALS_OF_A_SERIES, _SECONDS_PER_TRIAL = 100, 0.018
+_TRIALS_OF_A_SERIES, _SECONDS_PER_TRIAL = 100, 0.012
 
 
 _SERVERS, _SECONDS_PER_SERVER = 60, 0.21
