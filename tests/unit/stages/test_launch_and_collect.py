@@ -107,6 +107,21 @@ def test_a_series_that_lost_trials_of_several_blocks_is_repeated_by_one_makeup(
     assert all(t.repeated_together for t in trials(store) if t.test == "rtt")
 
 
+def test_nodes_whose_clocks_disagree_are_named_once(deploy, measure, cluster, store):
+    items = deploy()
+
+    def late(pod):
+        cluster.succeed(pod)
+        for status in pod["status"]["containerStatuses"]:
+            if pod["spec"]["nodeName"] == "node-c":
+                status["state"]["terminated"]["startedAt"] = "2026-11-21T08:00:30Z"
+
+    cluster.on_client = late
+    measure(*(item for item in items[:4]))
+    (warning,) = store.runs.find(RUN).warnings
+    assert warning.startswith("The clocks of node-c and node-")
+
+
 def test_pods_of_a_launch_that_crashed_are_replaced_because_their_tests_would_meet(
     deploy, measure, cluster, store, resources
 ):

@@ -59,6 +59,8 @@ READ_SECONDS = 60
 #: Logs of up to so many bytes are read and parsed in parallel. Larger ones take turns after them,
 #: because a parsed log can take more than twenty times its size.
 _SMALL_LOG_BYTES = 256 * 1024
+#: Pods of one launch that start so far apart show that their nodes' clocks disagree.
+_APART_SECONDS = 10.0
 #: How long the reading of a small log, and of a large one, may take until it counts as failed.
 _SMALL_LOG_SECONDS, _LARGE_LOG_SECONDS = 10.0, 30.0
 
@@ -157,10 +159,23 @@ def _collect(
 
 
 def _note_start(run_id: str, pods: Collection[Json], store: Store) -> None:
-    """Record how long the pods took to start, which the next series is to wait for."""
+    """Record how long the pods took to start, which the next series is to wait for.
+
+    Pods are created by the cluster's clock, and start by their nodes'. Warn if those disagree.
+    """
     containers = max((len(pod["spec"]["containers"]) for pod in pods), default=1)
     started = started_after(pods) - further_seconds(containers)
-    store.runs.update(run_id, pods_started_after=max(0.0, started))
+    run = store.runs.update(run_id, pods_started_after=max(0.0, started))
+    after = {pod["spec"]["nodeName"]: started_after([pod]) for pod in pods if has_started(pod)}
+    if run is None or not after or max(after.values()) - min(after.values()) < _APART_SECONDS:
+        return
+    late, early = max(after, key=after.__getitem__), min(after, key=after.__getitem__)
+    text = (
+        f"The clocks of {late} and {early} disagree, or pods start much later on {late}: tests that"
+        " were to run at the same time may have met others."
+    )
+    if text not in run.warnings:
+        store.runs.update(run_id, warnings=(*run.warnings, text))
 
 
 class _Reader:
