@@ -151,9 +151,9 @@ def _trials(
     trials: dict[TrialKey, Trial] = {}
     raw: dict[str, RawValues] = {}
     for item in block_items(items):
-        drafts = Drafts(item, planned, 1, {})
+        drafts = Drafts([item], planned, 1, {})
         for key in item.trials:
-            test, draft = drafts.tests[key.test], drafts.of(key)
+            test, draft = drafts.test_of(key), drafts.of(key)
             noise = luck.setdefault((key.client, key.server), chance.lognormvariate(0, 0.02))
             noise *= chance.lognormvariate(0, 0.006) * placement.get(key.arm, 1.0)
             near = draft.placement == "cluster"
