@@ -77,7 +77,7 @@ def test_the_command_ends_well_and_prints_verdicts_scale_and_path(
     assert f"Results: {lab.directory}/{RUN}/report.html" in demo.stdout
     for words in ("tcp-1", "tcp-8", "rtt", "better", "no meaningful"):
         assert words in demo.stdout
-    assert f"block {blocks} of at most 12" in demo.stderr, "progress names every block"
+    assert f"blocks 1 to {blocks} of at most 12" in demo.stderr, "progress names the blocks"
     assert f"block {blocks + 1} of" not in demo.stderr
 
 
