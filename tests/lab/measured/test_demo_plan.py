@@ -78,7 +78,7 @@ def test_the_command_ends_well_and_prints_verdicts_scale_and_path(
     for words in ("tcp-1", "tcp-8", "rtt", "better", "no meaningful"):
         assert words in demo.stdout
     assert f"blocks 1 to {blocks} of at most 12" in demo.stderr, "progress names the blocks"
-    assert f"block {blocks + 1} of" not in demo.stderr
+    assert f"blocks {blocks + 1} to" not in demo.stderr
 
 
 def test_differences_this_clear_are_settled_before_the_last_look(results: Any) -> None:
