@@ -29,7 +29,7 @@ _TRIALS_OF_A_RUN, _SECONDS_PER_ANALYZED_TRIAL = 1000, 0.003
 
 
 #: How long a pod takes to start at most usually, and what is spared besides: starts differ.
-START_SECONDS, _SPARED = 2.0, 1.2
+_START_SECONDS, _SPARED = 2.0, 1.2
 
 
 #: How many pods Launch creates in a second, and how long a pod takes for a further container.
@@ -67,7 +67,7 @@ def lead_seconds(pods: int, containers: int, started_after: float | None = None)
         started_after: how long the pods took that were started last, for one container; None if
             none were.
     """
-    usual = START_SECONDS + pods / _PODS_PER_SECOND
+    usual = _START_SECONDS + pods / _PODS_PER_SECOND
     return _SPARED * max(usual, started_after or 0.0) + further_seconds(containers)
 
 

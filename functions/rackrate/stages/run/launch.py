@@ -273,9 +273,9 @@ class _Launch:
 
         with ThreadPoolExecutor(WORKERS) as pool:
             outcomes = dict(zip(tests_of, pool.map(create, tests_of), strict=True))
-        for pair in outdated:
-            labels = manifests.client_labels(self.run_id, clients.item, clients.attempt)
-            cluster.delete_all(pods_path(pair.client_network, settings), manifests.selector(labels))
+        labels = manifests.client_labels(self.run_id, clients.item, clients.attempt)
+        for network in {pair.client_network for pair in outdated}:
+            cluster.delete_all(pods_path(network, settings), manifests.selector(labels))
         return None if outdated else {pair: each for pair, each in outcomes.items() if each}
 
     def _end_if_hopeless(
