@@ -37,6 +37,11 @@ help: ## Say what there is
 setup: ## Make the environments what their locks say
 	@scripts/setup
 
+# What checks the templates has environments of its own, which others need not wait for.
+.PHONY: venv
+venv:
+	@scripts/setup .venv
+
 .PHONY: setup-aws
 setup-aws: ## Make .venv-aws, with what deploys to AWS and measures there: sam, aws, rackrate
 	@scripts/setup .venv-aws
@@ -57,19 +62,19 @@ release: setup ## Write what a public bucket needs into build/release (BUCKET=na
 	@$(python) -m scripts.release $(BUCKET) $(REGION)
 
 .PHONY: demo
-demo: setup ## Run the whole benchmark in a lab that is removed afterwards; SEED=7 repeats places (root)
+demo: venv ## Run the whole benchmark in a lab that is removed afterwards; SEED=7 repeats places (root)
 	@$(python) -m lab demo $(seed)
 
 .PHONY: lab-up
-lab-up: setup ## Start a lab with the stack deployed and keep it; SEED=7 repeats places, PLAN=file says what will run, SET='NodeCount=3' parameters (root)
+lab-up: venv ## Start a lab with the stack deployed and keep it; SEED=7 repeats places, PLAN=file says what will run, SET='NodeCount=3' parameters (root)
 	@$(python) -m lab up $(seed) $(plan) $(set)
 
 .PHONY: lab-env
-lab-env: setup ## Print the exports that point aws, kubectl and rackrate at the lab
+lab-env: venv ## Print the exports that point aws, kubectl and rackrate at the lab
 	@$(python) -m lab env
 
 .PHONY: lab-down
-lab-down: setup ## Remove the lab (root)
+lab-down: venv ## Remove the lab (root)
 	@$(python) -m lab down
 
 .PHONY: acceptance
@@ -79,15 +84,15 @@ acceptance: setup ## Deploy the stack, try all it does, delete it, record AWS's 
 		$(PARTS:%=--part %) $(set) $(if $(DRY_RUN),--dry-run)
 
 .PHONY: lab-replay
-lab-replay: setup ## Hold the archive of an acceptance against what the lab answers to the same calls; ARCHIVE=file (root)
+lab-replay: venv ## Hold the archive of an acceptance against what the lab answers to the same calls; ARCHIVE=file (root)
 	@$(python) -m lab replay $(ARCHIVE)
 
 .PHONY: bench
-bench: setup ## Compare the benchmark with bare iperf3 in the same lab (root)
+bench: venv ## Compare the benchmark with bare iperf3 in the same lab (root)
 	@$(python) -m benchmarks.fidelity docs/plans/demo.json docs/plans/default.json
 
 .PHONY: bench-verdict
-bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traffic (root; 45 minutes)
+bench-verdict: venv ## Prove the verdicts: simulated, their cost, on real traffic (root; 45 minutes)
 	@failed=0; \
 	for part in verdict draws deciding lab_verdicts lab_gate; do \
 		printf '\n== %s\n' "$$part"; \
@@ -96,19 +101,19 @@ bench-verdict: setup ## Prove the verdicts: simulated, their cost, on real traff
 	exit "$$failed"
 
 .PHONY: bench-campaign
-bench-campaign: setup ## Judge a campaign of six draws in the lab against the truth (root; 12 minutes)
+bench-campaign: venv ## Judge a campaign of six draws in the lab against the truth (root; 12 minutes)
 	@$(python) -m benchmarks.lab_campaign
 
 .PHONY: bench-start
-bench-start: setup ## Measure how long each function takes to start, and what those of a run cost
+bench-start: venv ## Measure how long each function takes to start, and what those of a run cost
 	@$(python) -m benchmarks.start
 
 .PHONY: bench-page
-bench-page: setup ## Write the page of 1000 nodes and time how it opens in Chromium
+bench-page: venv ## Write the page of 1000 nodes and time how it opens in Chromium
 	@$(python) -m benchmarks.opening
 
 .PHONY: bench-scale
-bench-scale: setup ## Count what a run costs from 14 to 1002 simulated nodes; NODES=60 one size (root; 40 minutes)
+bench-scale: venv ## Count what a run costs from 14 to 1002 simulated nodes; NODES=60 one size (root; 40 minutes)
 	@$(python) -m benchmarks.scale $(NODES:%=--nodes %)
 
 .PHONY: test
