@@ -70,6 +70,13 @@ def test_every_plan_that_is_documented_is_valid(path):
     assert f"`{path.name}`" in (path.parent / "README.md").read_text()
 
 
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_an_arm_beside_one_with_a_name_of_its_own_has_one_too(path):
+    """Beside `host-to-host` the stack's name, `baseline`, would not say what differs."""
+    arms = json.loads(path.read_text()).get("arms", ())
+    assert len({type(arm) for arm in arms}) <= 1
+
+
 def test_every_example_is_valid_where_it_stands():
     for name, field in SCHEMA["properties"].items():
         for value in field.get("examples", ()):
