@@ -29,7 +29,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from lab.aws import free_tier, moto_patches, server_memory
+from lab.aws import free_tier, moto_patches, price_list, server_memory
 from lab.aws.account import ACCOUNT_ID, REGION
 from lab.aws.api_errors import ApiError
 from lab.aws.authorization.authorizer import Authorizer
@@ -201,8 +201,8 @@ def _emulate(
     responses = CustomResourceResponses(endpoint_url)
     apis = _apis(clients, stacks, clusters, runtime, responses, infrastructure, node_groups)
     dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
-    own_hosts = (free_tier.NAME, free_tier.HOSTS)
-    dispatcher.backend_url_patterns = [own_hosts, *dispatcher.backend_url_patterns]
+    own_hosts = [(api.NAME, api.HOSTS) for api in (free_tier, price_list)]
+    dispatcher.backend_url_patterns = [*own_hosts, *dispatcher.backend_url_patterns]
     karpenter = Karpenter(clients, infrastructure)
     return _EmulatedAws(dispatcher, authorizer, clusters, runtime, router, responses, karpenter)
 
@@ -261,6 +261,7 @@ def _apis(
             clusters=clusters, control_planes=control_planes, node_groups=node_groups
         ),
         free_tier.NAME: free_tier.FreeTierResponse,
+        price_list.NAME: price_list.PriceListResponse,
     }
 
 

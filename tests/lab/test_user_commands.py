@@ -64,10 +64,9 @@ def test_the_doctor_finds_nothing_that_failed(lab: Lab, runs: tuple[str, str]) -
     assert output["healthy"]
     for name in (
         *("cluster access", "treatment nodes", "baseline nodes", "vCPU quota", "image"),
-        *("vpc-cni", "kube-proxy", "coredns", "instance type"),
+        *("vpc-cni", "kube-proxy", "coredns", "instance type", "prices"),
     ):
         assert checks[name]["state"] == "ok", checks[name]
-    assert checks["prices"]["state"] == "warning", "the lab has no price list"
     assert "2 Ready nodes of the treatment" in checks["cluster access"]["found"]
     states = {check["state"] for check in output["checks"]}
     assert states <= {"ok", "warning"}, output["checks"]
