@@ -66,8 +66,8 @@ demo: venv ## Run the whole benchmark in a lab that is removed afterwards; SEED=
 	@$(python) -m lab demo $(seed)
 
 .PHONY: lab-up
-lab-up: venv ## Start a lab with the stack deployed and keep it; SEED=7 repeats places, PLAN=file says what will run, SET='NodeCount=3' parameters (root)
-	@$(python) -m lab up $(seed) $(plan) $(set)
+lab-up: venv ## Start a lab with the stack deployed and keep it; SEED=7 repeats places, PLAN=file says what will run, SET='NodeCount=3' parameters, ARGS=--even other options (root)
+	@$(python) -m lab up $(seed) $(plan) $(set) $(ARGS)
 
 .PHONY: lab-env
 lab-env: venv ## Print the exports that point aws, kubectl and rackrate at the lab
@@ -76,6 +76,17 @@ lab-env: venv ## Print the exports that point aws, kubectl and rackrate at the l
 .PHONY: lab-down
 lab-down: venv ## Remove the lab (root)
 	@$(python) -m lab down
+
+# Other commands for the lab that is up.
+lab_commands := lab-calls lab-caps lab-fault lab-karpenter lab-truth
+.PHONY: $(lab_commands)
+lab-calls: ## Compare the calls of each role with what its policies allow
+lab-caps: ## Multiply the caps of some nodes: ARGS='placementGroup=true 0.9' (root)
+lab-fault: ## List the faults; ARGS='kubelet-killed' injects one, to Ctrl-C (root)
+lab-karpenter: ## Let the cluster have Karpenter's NodePool and EC2NodeClass
+lab-truth: ## Print what is true over draws of places; ARGS='--nodes 4' in each arm
+$(lab_commands): venv
+	@$(python) -m lab $(@:lab-%=%) $(ARGS)
 
 .PHONY: acceptance
 acceptance: setup ## Deploy the stack, try all it does, delete it, record AWS's answers (AWS; BUDGET=10 dollars, SHORT=1, PARTS='run draws', SET=…, DRY_RUN=1)

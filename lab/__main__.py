@@ -293,12 +293,17 @@ def _print_environment(status: dict[str, object]) -> None:
     console.print(f"The nodes' places: {_places(status)}.\n")
     console.print(f"  kubeconfig    {status['kubeconfig']}")
     console.print(f"  AWS endpoint  {status['endpoint_url']}\n")
-    console.print("Point this shell's aws, kubectl and rackrate at it:\n")
-    console.print('  eval "$(make -s lab-env)"\n')
-    console.print("Then, for example:\n")
-    console.print("  kubectl get nodes -l placementGroup=true")
-    console.print("  rackrate run --plan docs/plans/demo.json")
-    console.print("\nRemove it with `make lab-down`.")
+    clone = shlex.quote(str(stack.REPOSITORY))  # a shell may be in any directory
+    console.print(
+        "Point a shell's aws, kubectl and rackrate at it:\n\n"
+        f'  eval "$(make -s -C {clone} lab-env)"\n\n'
+        "Then, for example:\n\n"
+        "  kubectl get nodes -l placementGroup=true\n"
+        f"  rackrate run --plan {clone}/docs/plans/demo.json\n\n"
+        f"Remove it with `make -C {clone} lab-down`.",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def main() -> None:

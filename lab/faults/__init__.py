@@ -186,7 +186,7 @@ def inject_into(
 ) -> Iterator[Injected]:
     """Inject a fault into the lab whose AWS answers there; see `inject`."""
     if name not in FAULTS:
-        raise LabError(f"There is no fault {name!r}: `python -m lab fault` lists them all.")
+        raise LabError(f"There is no fault {name!r}: `make lab-fault` lists them all.")
     if not 0 < rate <= 1:
         raise LabError(f"The rate is {rate:g}: give a number above 0 and up to 1, such as 0.3.")
     faults = f"{endpoint_url}/_lab/faults"

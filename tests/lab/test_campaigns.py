@@ -77,7 +77,7 @@ def test_each_draw_measures_new_nodes_and_a_pool_of_its_runs_says_the_same(lab: 
             assert one.limits != other.limits, "the hosts' luck is drawn again"
     assert after["true"][0].place == after["true"][1].place != before["true"][0].place
     assert after["false"][0].rack != after["false"][1].rack
-    # `python -m lab truth` knows the places of both draws.
+    # `make lab-truth` knows the places of both draws.
     everything = [link.instance_id for link in caps.all_places()]
     assert len(set(everything[-4 * SIZE :])) == 4 * SIZE
     assert {link.instance_id for arm in after.values() for link in arm} == set(
