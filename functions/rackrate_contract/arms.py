@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import GetCoreSchemaHandler
@@ -17,6 +17,8 @@ Network = Literal["pod", "host"]
 Via = Literal["pod", "service"]
 #: Which pairs of its nodes an arm may have.
 PairZones = Literal["any", "within-zone", "across-zones"]
+#: The titles of the stack's own arms.
+NO_GROUP, _GROUP = "no group", " group"
 #: How an instance divides its bandwidth between its network and its volumes. EC2's words.
 BandwidthWeighting = Literal["default", "vpc-1", "ebs-1"]
 
@@ -286,6 +288,31 @@ class ArmOfResults(Document):
             network_scale=self.network.scale,
             nodes=self.node_facts,
         )
+
+
+def arm_titles(arms: Iterable[Arm]) -> dict[str, str]:
+    """What people read for each arm's name, such as `cluster group` and `no group`.
+
+    An arm that a plan named keeps its name, and all do if two titles would be the same.
+    """
+    names = {arm.name: _arm_title(arm) for arm in arms}
+    return names if len(set(names.values())) == len(names) else {name: name for name in names}
+
+
+def _arm_title(arm: Arm) -> str:
+    # In a comparison the name is followed by its run.
+    if arm.name.partition(" (")[0] != arm.stack_arm:
+        return arm.name
+    group = NO_GROUP if arm.placement == "none" else f"{arm.placement}{_GROUP}"
+    return arm.name.replace(arm.stack_arm, group, 1)
+
+
+def in_arm(title: str) -> str:
+    """Where something holds, such as `in the cluster placement group`, from an arm's title."""
+    if title == NO_GROUP:
+        return "without a group"
+    strategy = title.removesuffix(_GROUP)
+    return f"with {title}" if strategy == title else f"in the {strategy} placement group"
 
 
 class _AsWritten:

@@ -116,6 +116,11 @@ class Answer(Document):
     better: Better
     arm: str
     baseline: str
+    title: str = ""
+    """The test in words, such as `8 flows`; empty in older files, like the arms' titles."""
+    arm_title: str = ""
+    """What people read for the arm, such as `cluster group`."""
+    baseline_title: str = ""
     draws: tuple[DrawRatio, ...]
     """In the order in which they were made."""
     left_out: int = 0

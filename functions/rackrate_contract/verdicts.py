@@ -166,6 +166,11 @@ class Verdict(Document):
         PlainSerializer(Baseline.written, return_type=str),
     ]
     """The baseline's name; `run <id>` for an earlier run, `<name>: <id>, <id>` for several."""
+    title: str = ""
+    """The test in words, such as `8 flows`; empty in older files, like the arms' titles."""
+    arm_title: str = ""
+    """What people read for the arm, such as `cluster group`."""
+    baseline_title: str = ""
     arm_median: float | None
     baseline_median: float | None
     arm_mean: float | None = None

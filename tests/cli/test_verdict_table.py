@@ -250,7 +250,7 @@ def test_the_figures_beside_a_change_are_those_whose_quotient_it_is() -> None:
 
 
 def test_a_drift_of_one_arm_is_marked_in_its_row_and_named_below() -> None:
-    drift = "treatment fell by 12 % from block 4 on, while baseline did not"
+    drift = "treatment alone fell by 12 % from block 4 on"
     read = read_results(results("r", verdicts=[verdict(drift=drift), verdict(test="tcp-8")]), "r")
     for text in (printed_of(read), markdown("r", read).decode()):
         assert text.count("better, drift") == 1

@@ -317,8 +317,8 @@ def explain(
     """
     if not arm_level or not baseline_level:
         return Explanation(False, "one of the arms was not measured, so its limit explains nothing")
-    arm = _side(f"the {names[0]}", arm_level, arm_limit)
-    baseline = _side(f"the {names[1]}", baseline_level, baseline_limit)
+    arm = _side(names[0], arm_level, arm_limit)
+    baseline = _side(names[1], baseline_level, baseline_limit)
     shares = f"{arm.share_of_limit} and {baseline.share_of_limit}"
     if not decided:
         return Explanation(False, shares)

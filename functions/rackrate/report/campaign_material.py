@@ -51,6 +51,18 @@ class CampaignMaterial:
         ]
         return list(dict.fromkeys(named))
 
+    def arm_title(self, name: str) -> str:
+        """What people read for an arm's name."""
+        titles = {
+            arm: title
+            for each in self.results.answers
+            for arm, title in (
+                (each.arm, each.arm_title),
+                (each.baseline, each.baseline_title),
+            )
+        }
+        return titles.get(name) or name
+
     def arm_number(self, name: str) -> int:
         """An arm's index."""
         return self.arms.index(name)
@@ -149,20 +161,19 @@ class SweptVerdict(NamedTuple):
     arm: str
     ratio: float | None
     verdict: Word
+    unit: str
+    title: str = ""
+    arm_title: str = ""
+    baseline_title: str = ""
 
 
 def judged(cells: Iterable[SweepCell]) -> list[SweptVerdict]:
     """The verdicts of the cells that have one, in the form of headlines."""
     return [
-        SweptVerdict(cell.test, cell.metric, cell.arm, cell.ratio, cell.verdict)
+        SweptVerdict(cell.test, cell.metric, cell.arm, cell.ratio, cell.verdict, cell.unit)
         for cell in cells
         if cell.verdict is not None
     ]
-
-
-def sides_of(answer: Answer) -> str:
-    """The two sides of an answer."""
-    return f"{answer.arm} against {answer.baseline}"
 
 
 def own_intervals(answer: Answer) -> tuple[int, int]:

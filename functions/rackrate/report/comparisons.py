@@ -156,19 +156,30 @@ class Comparisons:
     @property
     def rows(self) -> list[Row]:
         """The rows of the table."""
-        return [
-            self._row(each, f"{self.name}-{n}") for n, each in enumerate(self.compared[:MOST_ROWS])
-        ]
+        return [self._row(each, f"{self.name}-{n}") for n, each in self._shown]
+
+    @property
+    def _shown(self) -> list[tuple[int, Comparison]]:
+        return [*enumerate(self.compared[:MOST_ROWS])]
+
+    @property
+    def drawn(self) -> list[tuple[Comparison, Markup]]:
+        """The comparisons that can be drawn, with their intervals on the shared scale."""
+        rows = [(each, self._interval(each, f"{self.name}-{n}")) for n, each in self._shown]
+        return [(each, interval) for each, interval in rows if interval]
+
+    def _interval(self, compared: Comparison, name: str) -> Markup:
+        if (ratio := compared.drawable) is None:
+            return Markup()
+        title = f"{compared.subject}, {compared.sides}: ratio."
+        row = intervals.interval_row(ratio, self._reach)
+        return row.svg(f"interval-{name}", title, compared.in_words)
 
     def _row(self, compared: Comparison, name: str) -> Row:
-        drawn = narrow = Markup()
-        if (ratio := compared.drawable) is not None:
-            title = f"{compared.subject}, {compared.sides}: ratio."
-            row = intervals.interval_row(ratio, self._reach)
-            drawn = row.svg(f"interval-{name}", title, compared.in_words)
-            # Rows shown as cards have no header, so they contain the scale themselves.
-            narrow = Markup(str(self.scale).replace(f"scale-{self.name}", f"scale-{name}"))
-        return Row(compared, drawn, narrow, _levels(compared, f"levels-{name}"))
+        drawn = self._interval(compared, name)
+        # Rows shown as cards have no header, so they contain the scale themselves.
+        narrow = Markup(str(self.scale).replace(f"scale-{self.name}", f"scale-{name}"))
+        return Row(compared, drawn, narrow if drawn else drawn, _levels(compared, f"levels-{name}"))
 
 
 def _levels(compared: Comparison, name: str) -> Markup:

@@ -34,7 +34,9 @@ def trials_figure(metric: MetricMaterial) -> Figure | str:
         dots=tuple(_dot(metric, trial, value) for trial, value in metric.values),
         losses=tuple(
             dots.Loss(
-                page.arm_number(trial.arm), trial.block, f"{_where(trial)}: failed, {trial.reason}"
+                page.arm_number(trial.arm),
+                trial.block,
+                f"{_where(page, trial)}: failed, {trial.reason}",
             )
             for trial in failed
         ),
@@ -47,7 +49,7 @@ def trials_figure(metric: MetricMaterial) -> Figure | str:
         f"trials-{metric.id}",
         dots.trials_chart(shown, vectors=_vectors(page)),
         title=f"{metric.subject}: every trial, by block.",
-        text=f"{'; '.join(_spread(arm, by_arm[arm], metric.unit) for arm in by_arm)}.",
+        text=f"{'; '.join(_spread(page, arm, by_arm[arm], metric.unit) for arm in by_arm)}.",
         notes=" ".join(_how_to_read_trials(shown, len(failed))),
         page=page,
         # An arm that lost every trial still has crosses in the chart.
@@ -93,13 +95,16 @@ def _vectors(page: Material) -> int:
     return min(canvas.MOST_VECTORS, page.detail.vectors // len(page.results.metrics))
 
 
-def _where(trial: Trial) -> str:
-    return f"{trial.arm}, block {trial.block}, {trial.client} to {trial.server}"
+def _where(page: Material, trial: Trial) -> str:
+    return f"{page.arm_title(trial.arm)}, block {trial.block}, {pair_of(trial)}"
 
 
 def _dot(metric: MetricMaterial, trial: Trial, value: float) -> dots.Dot:
     marks = metric.page.marks_of(trial)
-    parts = [f"{_where(trial)}: {quantity(value, metric.unit)}", *(mark.text for mark in marks)]
+    parts = [
+        f"{_where(metric.page, trial)}: {quantity(value, metric.unit)}",
+        *(mark.text for mark in marks),
+    ]
     arm = metric.page.arm_number(trial.arm)
     return dots.Dot(arm, trial.block, value, "; ".join(parts), bool(marks))
 
@@ -128,9 +133,9 @@ def _reference(
     return statistics.median(values), threshold
 
 
-def _spread(arm: str, values: Sequence[float], unit: str) -> str:
+def _spread(page: Material, arm: str, values: Sequence[float], unit: str) -> str:
     """A sentence on an arm's trials."""
-    middle = f"{arm}: median {quantity(statistics.median(values), unit)}"
+    middle = f"{page.arm_title(arm)}: median {quantity(statistics.median(values), unit)}"
     if len(values) == 1:
         return f"{middle} of 1 trial"
     least, most = quantity(min(values), unit), quantity(max(values), unit)
@@ -178,7 +183,7 @@ def _trials_data(metric: MetricMaterial) -> Table:
         (
             {
                 "block": number(trial.block),
-                "arm": trial.arm,
+                "arm": page.arm_title(trial.arm),
                 "client → server": pair_of(trial),
                 label: number(value),
                 "note": note,
@@ -207,7 +212,8 @@ def _latency_figure(test: TestMaterial, index: int, kind: str) -> Figure:
     }
     subject = metric_of_test(test.name, kind)
     parts = [
-        f"{arm}: {', '.join(f'{p} {quantity(curve.at(share), unit)}' for p, share in curve.marked)}"
+        f"{test.page.arm_title(arm)}: "
+        f"{', '.join(f'{p} {quantity(curve.at(share), unit)}' for p, share in curve.marked)}"
         f" of {len(curve.values)} values"
         for arm, curve in curves.items()
     ]
@@ -272,7 +278,7 @@ def _percentiles_data(
 ) -> Table:
     rows = (
         {
-            "arm": arm,
+            "arm": page.arm_title(arm),
             "values": number(len(curve.values)),
             **{
                 f"p{100 * share:g}": number(
@@ -342,7 +348,7 @@ def _courses_in_words(page: Material, courses: Sequence[series.Course]) -> str:
         rates = [rate for each in courses if each.arm == place for rate in each.rates]
         if rates:
             least, most = quantity(min(rates), "bit/s"), quantity(max(rates), "bit/s")
-            ranges.append(f"{arm}: {least} to {most}")
+            ranges.append(f"{page.arm_title(arm)}: {least} to {most}")
     return f"Intervals of {'; '.join(ranges)}."
 
 
@@ -369,7 +375,7 @@ def _courses_data(test: TestMaterial) -> Table:
     rows = (
         {
             "block": number(trial.block),
-            "arm": trial.arm,
+            "arm": test.page.arm_title(trial.arm),
             "client → server": pair_of(trial),
             "length": number(duration(intervals[-1].end_seconds)),
             "rates": Cell(_listed_rates(intervals), "listed"),
@@ -420,7 +426,7 @@ def _matrix_figure(
     matrix = heatmap.Matrix(
         tuple(nodes), {(places[c], places[s]): value for (c, s), value in medians.items()}, unit
     )
-    title = f"{metric.subject}, {arm}: node by node."
+    title = f"{metric.subject}, {metric.page.arm_title(arm)}: node by node."
     possible = len(nodes) * (len(nodes) - 1)
     ordered = sorted(medians.items(), key=lambda entry: entry[1])
     low, high = ordered[0], ordered[-1]

@@ -22,6 +22,9 @@ class Page(Protocol):
     def scale(self) -> float | None:
         """The factor by which the lab scaled the network; None on AWS."""
 
+    def arm_title(self, name: str) -> str:
+        """What people read for an arm's name."""
+
     def arm_number(self, name: str) -> int:
         """An arm's index, which determines its color."""
 
@@ -79,5 +82,5 @@ class Figure:
 
     @property
     def legend(self) -> list[tuple[int, str]]:
-        """The numbers and names of the arms."""
-        return [(self.page.arm_number(arm), arm) for arm in self.arms]
+        """The numbers and titles of the arms."""
+        return [(self.page.arm_number(arm), self.page.arm_title(arm)) for arm in self.arms]

@@ -13,6 +13,7 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.model import Plan
 from rackrate.report.tables import link
 from rackrate.tools.base import Interval, TestBase
+from rackrate_contract.arms import arm_titles
 from rackrate_contract.comparison import Compared, Comparison
 from rackrate_contract.results import (
     Findings,
@@ -90,12 +91,25 @@ class Material:
 
     @cached_property
     def arms(self) -> list[str]:
-        """The arms' names; an arm's index in the list determines its color."""
+        """The arms' names."""
         return [arm.name for arm in self.results.arms]
 
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        return arm_titles(self.results.arms)
+
+    def arm_title(self, name: str) -> str:
+        """What people read for an arm's name."""
+        return self._titles[name]
+
     def arm_number(self, name: str) -> int:
-        """An arm's index."""
-        return self.arms.index(name)
+        """An arm's number, which determines its color: the same as on the page of its run."""
+        return self._numbered.index(name)
+
+    @cached_property
+    def _numbered(self) -> list[str]:
+        # In a comparison the arms of the other runs, which have these after their names, are last.
+        return sorted(self.arms, key=lambda name: " (" in name)
 
     def baseline_number(self, baseline: Baseline) -> int:
         """A baseline's index; an earlier run comes after the arms."""
@@ -160,13 +174,19 @@ class Material:
             return None
         key = quote(trial.raw_key)
         href = f"../../{key}" if self.comparison else f"raw/{key.rsplit('/', 1)[-1]}"
-        what = f"block {trial.block}, {trial.arm}, {trial.client} to {trial.server}"
+        arm = self.arm_title(trial.arm)
+        what = f"block {trial.block}, {arm}, {pair_of(trial)}"
         return link("raw", href, f"Raw output of {trial.test}, {what}")
+
+
+def short(node: str) -> str:
+    """A node's host name without the domain, which all nodes of a cluster share."""
+    return node.partition(".")[0]
 
 
 def pair_of(trial: Trial) -> str:
     """Client and server by their host names without the domain."""
-    return f"{trial.client_name} → {trial.server_name}"
+    return f"{short(trial.client_name)} → {short(trial.server_name)}"
 
 
 @dataclass(frozen=True)

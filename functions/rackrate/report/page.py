@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.report import rendering
 from rackrate.report.material import Detail, Material
-from rackrate.report.sections import meaning, method, opening, tests, timeline, verdicts
+from rackrate.report.sections import meaning, method, nodes, opening, tests, timeline, verdicts
 from rackrate.report.sections.trials import trials_section
 from rackrate_contract.results import Findings
 
@@ -48,6 +48,7 @@ def _page(page: Material) -> str:
             meaning.meaning_section(page),
             opening.differences(page),
             verdicts.verdicts_section(page),
+            nodes.nodes_section(page),
             *map(tests.test_section, page.tests.values()),
             verdicts.regressions_section(page),
             trials_section(page),

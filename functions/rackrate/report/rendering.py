@@ -67,7 +67,7 @@ def _environment() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
     written = (
         *(units.change, units.changes, units.percent, units.quantity),
-        *(words.counted, words.listed, words.metric_of_test, code),
+        *(words.counted, words.listed, words.metric_of_test, words.metric_words, code),
     )
     environment.filters.update({write.__name__: write for write in written})
     environment.globals.update(

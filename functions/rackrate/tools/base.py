@@ -530,6 +530,16 @@ class TestBase(BaseModel, ABC):
     """The tool that measures. Optional if the name is in the catalogue."""
 
     @property
+    def title(self) -> str:
+        """The test in words that follow from its parameters, such as `8 flows`."""
+        sent = self.throughput
+        if sent is None:
+            return self.tool
+        rate = sent.offered_bits_per_second
+        flows = "one flow" if sent.flows == 1 else f"{sent.flows} flows"
+        return f"{flows} at {quantity(rate, 'bit/s')}" if rate else flows
+
+    @property
     @abstractmethod
     def metrics(self) -> tuple[Metric, ...]:
         """What the test measures; the first is the primary one."""

@@ -139,6 +139,14 @@ class Test(TimedTest, LatencyTest):
     sockets: Annotated[int, Field(ge=1, le=256)] = 16
     """Number of sockets that take turns (`-c`). All queries of one have the same source port."""
 
+    @property
+    def title(self) -> str:
+        """Queries with their rate."""
+        rate = self.queries_per_second
+        return (
+            "DNS queries, as fast as possible" if rate is None else f"DNS queries, {rate} a second"
+        )
+
     @field_validator("queries_per_second")
     @classmethod
     def _neither_too_many_nor_too_few(cls, value: int | None, info: ValidationInfo) -> int | None:

@@ -100,6 +100,11 @@ class Test(TimedTest):
     response_bytes: Annotated[int, Field(ge=1, le=65_507)] = 1
     """Size of a response (`-r`)."""
 
+    @property
+    def title(self) -> str:
+        """Transactions, of which the next begins when one ends."""
+        return "transactions, one after the other"
+
     def argv(self, server: str) -> list[str]:
         """The client's command line; the server's data port is fixed."""
         return [

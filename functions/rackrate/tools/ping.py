@@ -96,6 +96,11 @@ class Test(TestBase):
     dont_fragment: bool = False
     """Forbids fragments (`-M do`). A request larger than the path's MTU is then lost."""
 
+    @property
+    def title(self) -> str:
+        """Echo requests with their rate."""
+        return f"pings, {1 / self.interval_seconds:.3g} a second"
+
     def argv(self, server: str) -> list[str]:
         """The command line: numeric output, a timestamp on each line, 2 s for a first reply."""
         return [

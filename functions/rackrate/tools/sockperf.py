@@ -143,6 +143,11 @@ class Test(TimedTest, LatencyTest):
     messages_per_second: Annotated[int, Field(ge=1, le=10_000_000, validate_default=True)] = 1000
     """Rate of the requests (`--mps`). In `ping-pong` it is the maximum."""
 
+    @property
+    def title(self) -> str:
+        """Messages with their rate."""
+        return f"messages, {self.messages_per_second} a second"
+
     @field_validator("reply_every")
     @classmethod
     def _only_under_load(cls, value: int, info: ValidationInfo) -> int:

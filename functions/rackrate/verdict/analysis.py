@@ -22,7 +22,7 @@ from rackrate.verdict.model import Analysis
 from rackrate.verdict.network_cards import network_card_warnings
 from rackrate.verdict.together import together
 from rackrate.verdict.together import warnings as together_warnings
-from rackrate_contract.arms import Arm
+from rackrate_contract.arms import Arm, arm_titles
 from rackrate_contract.trials import Mark
 from rackrate_contract.verdicts import (
     Baseline,
@@ -258,6 +258,11 @@ class Side:
         """The arm with its nodes."""
         return self.evidence.arms[self.arm]
 
+    @property
+    def title(self) -> str:
+        """What people read for the arm's name."""
+        return arm_titles(self.evidence.arms.values())[self.arm]
+
     def trials(self, test: TestBase) -> Sequence[Trial]:
         """The measured trials of the arm."""
         return self.evidence.by_test_and_arm.get((test.name, self.arm), [])
@@ -290,8 +295,8 @@ def _verdict(
     """
     threshold = side.evidence.planned_run.plan.threshold
     partitions = partition_pairs(side.its_arm, side.trials(test), metric.name)
-    names = (side.arm, reference.arm)
-    span = _span_seconds(side.evidence, names)
+    names = side.title, reference.title
+    span = _span_seconds(side.evidence, (side.arm, reference.arm))
     return Verdict.from_fields(
         finding,
         test=test.name,
@@ -300,6 +305,12 @@ def _verdict(
         better=metric.better,
         arm=side.arm,
         baseline=called,
+        title=test.title,
+        arm_title=side.title,
+        # In a comparison of runs it says which run's arm it is.
+        baseline_title=""
+        if called.is_earlier_run
+        else reference.title + called.name.removeprefix(reference.arm),
         pairs=Pairs(arm=finding.arm_pairs, baseline=finding.baseline_pairs),
         partitions=partitions,
         span_seconds=span,
@@ -339,9 +350,9 @@ def _unfit(test: TestBase, metric: Metric, *sides: Side) -> str | None:
 
 def _kinds(side: Side, reference: Side, test: TestBase, partitions: PartitionPairs | None) -> str:
     """What kinds of pairs the sides have, as further parts of a claim."""
-    parts_of = {side.arm: partitions_in_words(partitions)}
+    parts_of = {side.title: partitions_in_words(partitions)}
     zones = {
-        each.arm: zones_in_words(each.its_arm, each.trials(test)) for each in (side, reference)
+        each.title: zones_in_words(each.its_arm, each.trials(test)) for each in (side, reference)
     }
     return "".join(
         f"; {arm}: {words}" for kinds in (parts_of, zones) for arm, words in kinds.items() if words

@@ -328,11 +328,16 @@ def line(answer: Answer) -> str:
         text += f", {medians}"
     if answer.shown_interval is not None:
         text += f" (95 % CI {changes(answer.shown_interval)})"
-    text += f": {answer.verdict}, {answer.arm} against {answer.baseline}"
+    text += f": {answer.verdict}, {heading(answer)}"
     if answer.prediction95 is not None:
         text += f"; next deployment {changes(answer.prediction95)}"
     because = more_needed(answer) or answer.reason
     return f"{text}: {because}" if because and not answer.is_decided else text
+
+
+def heading(answer: Answer) -> str:
+    """The two sides of an answer."""
+    return f"{answer.arm_title or answer.arm} against {answer.baseline_title or answer.baseline}"
 
 
 def subject(answer: Answer) -> str:
@@ -448,6 +453,9 @@ def _answer(
         better=shared.better,
         arm=shared.arm,
         baseline=shared.baseline.name,
+        title=shared.title,
+        arm_title=shared.arm_title,
+        baseline_title=shared.baseline_title,
         draws=tuple(
             DrawRatio.from_fields(verdict, run_id=run_id)
             for run_id, verdict in draws
@@ -502,12 +510,12 @@ def headlines(answers: Sequence[Answer]) -> list[str]:
     for answer in answers:
         by_baseline.setdefault(answer.baseline, []).append(answer)
     sentences = []
-    for baseline, alike in by_baseline.items():
+    for alike in by_baseline.values():
         most = max(len(answer.draws) for answer in alike)
         over = f"on average over {counted(most, 'draw')}" if most else "without a draw"
         if time := max(alike, key=lambda answer: len(answer.draws)).time:
             over += f" {time}"
-        sentences.append(headline(f"{over}, against {baseline}", alike))
+        sentences.append(headline(over, alike))
     return sentences
 
 

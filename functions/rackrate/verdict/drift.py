@@ -202,7 +202,7 @@ def _p_of_shape(shape: Floats, values: Floats) -> float:
 def _sentence(
     kind: Kind, arms: tuple[str, str], blocks: tuple[int, int], change: float, *, other_moved: bool
 ) -> str:
-    """Such as `treatment fell by 12 % from block 4 on, while baseline did not`."""
+    """Such as `treatment alone fell by 12 % from block 4 on`."""
     first, last = blocks
     where = {
         "trend": f"from block {first} to block {last}",
@@ -213,4 +213,4 @@ def _sentence(
     way = "fell" if change < 0 else "rose"
     if other_moved:
         return f"{arms[0]} {way} by {size} against {arms[1]} {where}"
-    return f"{arms[0]} {way} by {size} {where}, while {arms[1]} did not"
+    return f"{arms[0]} alone {way} by {size} {where}"

@@ -1,20 +1,23 @@
-"""The headline: the direction of each comparison in one sentence, with the size of a change. Pure.
+"""The headline: the results of all comparisons in one short sentence, with their sizes. Pure.
 
 Runs, comparisons, campaigns and sweeps share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from typing import Protocol
 
+from rackrate_contract.arms import NO_GROUP, in_arm
 from rackrate_contract.verdicts import Word
-from rackrate_text.units import change
-from rackrate_text.words import capitalized, counted, listed, metric_of_test
+from rackrate_text.words import capitalized, counted, listed, metric_of_test, metric_words, span
 
-#: The most names of a kind in a clause.
-_MOST_NAMED = 4
-_MOST_CLAUSES = 3
+#: A headline with more words counts the comparisons instead.
+_MOST_WORDS = 20
+#: The ratios that are called twice as much.
+_TWICE = (1.95, 2.05)
+_WORD = re.compile(r"\w[^\s]*")
 
 
 class Judged(Protocol):
@@ -29,8 +32,24 @@ class Judged(Protocol):
         """The metric."""
 
     @property
+    def unit(self) -> str:
+        """The metric's unit."""
+
+    @property
     def arm(self) -> str:
         """The arm that was compared."""
+
+    @property
+    def title(self) -> str:
+        """The test in words; empty if unknown, like the arms' titles."""
+
+    @property
+    def arm_title(self) -> str:
+        """What people read for the arm."""
+
+    @property
+    def baseline_title(self) -> str:
+        """What people read for the baseline; empty where `against` says it."""
 
     @property
     def ratio(self) -> float | None:
@@ -41,44 +60,29 @@ class Judged(Protocol):
         """The word."""
 
 
-_VERBS: Mapping[Word, tuple[str, str]] = {
-    "better": ("is better in", "are better in"),
-    "worse": ("is worse in", "are worse in"),
-    "no meaningful difference": (
-        "shows no meaningful difference in",
-        "show no meaningful difference in",
-    ),
-    "inconclusive": ("is inconclusive in", "are inconclusive in"),
-}
-
-
 def headline(against: str, verdicts: Sequence[Judged]) -> str:
-    """The sentence, such as `Against baseline, treatment is better in rtt (+101 %).`
+    """The sentence, such as `In the cluster placement group latency is 80 % lower.`
 
     Args:
-        against: what the verdicts are against, such as `against baseline, on these nodes`.
-        verdicts: the verdicts. Many arms that differ are counted.
+        against: when or against what, such as `since run-1`; empty if the baselines' titles say it.
+        verdicts: the verdicts. If they are too many to name, they are counted.
     """
-    clauses = _clauses(verdicts)
-    opened = capitalized(against)
-    return f"{opened}: {counts(verdicts)}." if clauses is None else f"{opened}, {clauses}."
-
-
-def _clauses(verdicts: Sequence[Judged]) -> str | None:
-    """Clauses on the arms' results, one for all arms with the same result; None if too many."""
-    of_arms: dict[str, list[Judged]] = {}
+    of_places: dict[str, list[Judged]] = {}
     for verdict in verdicts:
-        of_arms.setdefault(verdict.arm, []).append(verdict)
-    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for arm, of_arm in of_arms.items():
-        outcome = tuple((_subject(v), v.verdict) for v in of_arm)
-        alike.setdefault(outcome, []).append(arm)
-    if len(alike) > _MOST_CLAUSES:
-        return None
-    return "; ".join(
-        f"{listed(arms)} {_clause([v for arm in arms for v in of_arms[arm]], len(arms))}"
-        for arms in alike.values()
-    )
+        of_places.setdefault(_place(verdict, against), []).append(verdict)
+    clauses = [f"{place} {_clause(of_place)}" for place, of_place in of_places.items()]
+    text = ", ".join(filter(None, (against, "; ".join(clauses))))
+    if len(_WORD.findall(text)) > _MOST_WORDS:
+        places = [against, *(of_places if len(of_places) == 1 else ())]
+        text = ": ".join(filter(None, (", ".join(filter(None, places)), counts(verdicts))))
+    return f"{capitalized(text)}."
+
+
+def _place(verdict: Judged, against: str) -> str:
+    """Where a verdict holds, such as `in the cluster placement group`."""
+    place = in_arm(verdict.arm_title or verdict.arm)
+    other = verdict.baseline_title
+    return place if against or other in ("", NO_GROUP) else f"{place} instead of {other}"
 
 
 def counts(verdicts: Sequence[Judged]) -> str:
@@ -88,32 +92,66 @@ def counts(verdicts: Sequence[Judged]) -> str:
     return f"of {counted(len(verdicts), 'comparison')} {listed(parts)}"
 
 
+def _clause(verdicts: Sequence[Judged]) -> str:
+    """The results of one arm, such as `latency is 80 % lower; 8 flows are alike`."""
+    named: dict[str, list[Judged]] = {}
+    for name_of in (_kind, _kind_and_statistic, _subject):
+        named = {name_of(v): [] for v in verdicts}
+        for verdict in verdicts:
+            named[name_of(verdict)].append(verdict)
+        if all(len({v.verdict for v in alike}) == 1 for alike in named.values()):
+            break
+    sized, before = [], ""
+    for name, alike in named.items():
+        if alike[0].verdict in ("better", "worse"):
+            verb = _be([name])
+            sized.append(f"{name} {'' if verb == before else f'{verb} '}{_size(alike)}")
+            before = verb
+    parts = [listed(sized)]
+    for word, said in (("no meaningful difference", "alike"), ("inconclusive", "inconclusive")):
+        if names := [name for name, alike in named.items() if alike[0].verdict == word]:
+            parts.append(f"{listed(names)} {_be(names)} {said}")
+    return "; ".join(filter(None, parts))
+
+
+def _kind(verdict: Judged) -> str:
+    """What is compared, as far as a headline tells it apart: `latency`, `one flow`."""
+    if verdict.unit == "s":
+        return "latency"
+    return verdict.title if verdict.unit == "bit/s" and verdict.title else _subject(verdict)
+
+
+def _kind_and_statistic(verdict: Judged) -> str:
+    """The same, with a latency's percentile."""
+    kind, _, statistic = metric_words(verdict.metric).partition(" ")
+    return f"{statistic or 'median'} latency" if verdict.unit == "s" and kind else _kind(verdict)
+
+
 def _subject(verdict: Judged) -> str:
     return metric_of_test(verdict.test, verdict.metric)
 
 
-def _clause(verdicts: Sequence[Judged], arms: int) -> str:
-    """A clause on arms with the same result: `is better in a (+101 %) and shows ... in b`."""
-    clauses = []
-    for word, verbs in _VERBS.items():
-        by_subject: dict[str, list[Judged]] = {}
-        for verdict in verdicts:
-            if verdict.verdict == word:
-                by_subject.setdefault(_subject(verdict), []).append(verdict)
-        if not by_subject:
-            continue
-        named = [_named(subject, alike) for subject, alike in by_subject.items()]
-        if len(named) > _MOST_NAMED:
-            more = len(named) - _MOST_NAMED + 1
-            named = [*named[: _MOST_NAMED - 1], counted(more, "other comparison")]
-        clauses.append(f"{verbs[arms > 1]} {listed(named)}")
-    return listed(clauses)
+def _be(names: Sequence[str]) -> str:
+    """The verb after names. A number begins those of several flows."""
+    return "are" if len(names) > 1 or names[0][0].isdigit() else "is"
 
 
-def _named(subject: str, verdicts: Sequence[Judged]) -> str:
-    """The compared metric, with the size of the difference if the verdict is conclusive."""
-    ratios = [v.ratio for v in verdicts if v.ratio is not None]
-    if not ratios or verdicts[0].verdict not in ("better", "worse"):
-        return subject
-    low, high = change(min(ratios)), change(max(ratios))
-    return f"{subject} ({low if low == high else f'{low} to {high}'})"
+def _size(verdicts: Sequence[Judged]) -> str:
+    """How large the change of comparisons with one word is, such as `74 to 81 % lower`."""
+    ratios = sorted(v.ratio for v in verdicts if v.ratio is not None)
+    if not ratios:
+        return verdicts[0].verdict
+    is_time = verdicts[0].unit == "s"
+    if not is_time and _TWICE[0] <= ratios[0] and ratios[-1] <= _TWICE[1]:
+        return "twice as fast"
+    up = ("faster", "higher")[is_time]
+    down = ("slower", "lower")[is_time]
+    ends = sorted(_percent(ratio) for ratio in (ratios[0], ratios[-1]))
+    size = span(*(f"{end:g}" for end in ends))
+    return f"{size} % {up if ratios[0] > 1 else down}"
+
+
+def _percent(ratio: float) -> float:
+    """A ratio's change in percent, without decimals from 10 on."""
+    size = 100 * abs(ratio - 1)
+    return round(size, 1 if size < 10 else None)

@@ -63,7 +63,7 @@ def sentence(
     """
     if not verdicts and not regressions:
         return "Nothing can be said: no arm could be compared with the baseline."
-    parts = headlines(verdicts)
+    parts = [*headlines(verdicts), scopes(verdicts)]
     if regressions and differences is not None:
         earlier = _earlier(regressions[0].baseline)
         parts.append(what_differed(differences, regressions, f"since {earlier}"))
@@ -111,22 +111,23 @@ def meaning(mark: str, *, singular: bool) -> str:
 
 
 def headlines(verdicts: Sequence[Verdict]) -> list[str]:
-    """The headlines: one for the verdicts of each baseline and scope, in their order."""
-    by_subject: dict[str, list[Verdict]] = {}
+    """The headlines: one for the verdicts between arms, and one for those against earlier runs."""
+    by_time: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        by_subject.setdefault(f"{_against(verdict)}{_claim(verdict)}", []).append(verdict)
-    return [headline(against, alike) for against, alike in by_subject.items()]
+        then = _against(verdict) if verdict.baseline.is_earlier_run else ""
+        by_time.setdefault(then, []).append(verdict)
+    return [headline(then, alike) for then, alike in by_time.items()]
 
 
 def _against(verdict: Verdict) -> str:
     if verdict.baseline.is_earlier_run:
         return f"since {_earlier(verdict.baseline)}"
-    return f"against {verdict.baseline.name}"
+    return f"against {verdict.baseline_title or verdict.baseline.name}"
 
 
 def heading(verdict: Verdict) -> str:
     """The two sides of a verdict: two arms, or an arm now and in earlier runs."""
-    return f"{verdict.arm} {_against(verdict)}"
+    return f"{verdict.arm_title or verdict.arm} {_against(verdict)}"
 
 
 def _earlier(baseline: Baseline) -> str:
@@ -226,15 +227,23 @@ def levels(of: Verdict | Answer) -> str | None:
     return None if arm is None or baseline is None else shift(baseline, arm, of.unit)
 
 
+def scopes(verdicts: Iterable[Verdict]) -> str:
+    """What verdicts of one run apply to, such as `This is about these nodes in 56 s.`"""
+    by_claim: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.scope != "this run":
+            by_claim.setdefault(_claim(verdict), []).append(subject(verdict))
+    if len(by_claim) < 2:
+        return "".join(f"This is about {claim}." for claim in by_claim)
+    parts = [f"{claim} ({listed(names, most=3)})" for claim, names in by_claim.items()]
+    return f"This is about {listed(parts)}."
+
+
 def _claim(verdict: Verdict) -> str:
-    """What the verdict applies to, preceded by a comma."""
-    if verdict.scope == "this run":
-        return ""
     span = verdict.span_seconds
     time = "" if span is None else f" in {duration(span)}"
-    if verdict.scope == "these nodes":
-        return f", on these nodes{time}"
-    return f", for {verdict.scope}{time}, from {_pairs_of(verdict.pairs)}"
+    pairs = "" if verdict.scope == "these nodes" else f", from {_pairs_of(verdict.pairs)}"
+    return f"{verdict.scope}{time}{pairs}"
 
 
 def _pairs_of(pairs: Pairs) -> str:
@@ -270,7 +279,7 @@ def _steadiness(verdict: Verdict) -> str:
     if steadiness is None or (word := words.get(steadiness.verdict)) is None:
         return ""
     figures = f", variability {change(steadiness.ratio)}" if steadiness.ratio is not None else ""
-    return f"{subject(verdict)}: {verdict.arm} is {word}{figures}."
+    return f"{subject(verdict)}: {verdict.arm_title or verdict.arm} is {word}{figures}."
 
 
 def subject(verdict: Verdict) -> str:

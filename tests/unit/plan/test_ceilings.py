@@ -239,8 +239,8 @@ class TestTheCeilingOfAVerdict:
         one = of(1, "none")
         levels = {"arm_level": 3e9, "baseline_level": 4.9e9}
         result = ceiling(one, one, **levels, names=("treatment", "treatment"))
-        assert result.text.startswith("the treatment now came to 60 %")
-        assert "the treatment before came to 98 %" in result.text
+        assert result.text.startswith("treatment now came to 60 %")
+        assert "treatment before came to 98 %" in result.text
 
     def test_ena_express_has_its_own_source_and_keeps_the_others_limit(self):
         limit = ceiling(of(1, "cluster", STEADY, ena_express=True), of(1, "none", STEADY))
@@ -266,7 +266,7 @@ class TestWhatTheLimitsExplain:
         explanation = explained(TEN, FIVE, 9.5e9, 4.94e9)
         assert explanation.explains
         assert explanation.text == (
-            "the treatment came to 95 % of its single-flow limit of 10.0 Gbit/s and the baseline"
+            "treatment came to 95 % of its single-flow limit of 10.0 Gbit/s and baseline"
             " came to 98.8 % of its single-flow limit of 5.00 Gbit/s: the limits explain the"
             " difference"
         )
@@ -283,19 +283,19 @@ class TestWhatTheLimitsExplain:
         [
             ((OFFERED, OFFERED), (1e9, 0.999e9), True, "same offered rate limit of 1.00 Gbit/s"),
             ((TEN, FIVE), (3e9, 2e9), False, "something else made the difference"),
-            ((TEN, FIVE), (9.5e9, 3e9), False, "something else held the baseline back"),
+            ((TEN, FIVE), (9.5e9, 3e9), False, "something else held baseline back"),
             (
                 (TEN, FIVE),
                 (7e9, 4.9e9),
                 True,
-                "explains why the baseline stayed behind, and something else kept the treatment",
+                "explains why baseline stayed behind, and something else kept treatment",
             ),
             ((FIVE, FIVE), (5.1e9, 4.6e9), False, "the limits are alike"),
             (
                 (TEN, FIVE),
                 (4.9e9, 4.95e9),
                 False,
-                "something else held the treatment at what limits the baseline",
+                "something else held treatment at what limits baseline",
             ),
             ((TEN, FIVE), (3e9, 3e9), False, "do not explain why they are alike"),
             ((TEN, FIVE), (9.5e9, 7e9), False, "was not held by that limit"),

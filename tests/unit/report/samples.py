@@ -40,6 +40,9 @@ TIMES = RunTimes(started_at="2026-11-21T08:00:00Z", written_at="2026-11-21T08:01
 def verdict(**changes: Any) -> Verdict:
     """A verdict of analysis.json: better, with every field."""
     fields = {
+        "title": "one flow",
+        "arm_title": "cluster group",
+        "baseline_title": "no group",
         "arm_median": 9.52e9,
         "baseline_median": 4.95e9,
         "ratio": 1.923,
@@ -79,6 +82,7 @@ def inconclusive(**changes: Any) -> Verdict:
     return verdict(
         **{
             "test": "rtt",
+            "title": "pings, 5 a second",
             "metric": "rtt",
             "unit": "s",
             "better": "lower",
@@ -113,6 +117,7 @@ def regression(**changes: Any) -> Verdict:
     return verdict(
         **{
             "baseline": Baseline(EARLIER, (EARLIER,)),
+            "baseline_title": "",
             "baseline_median": 9.9e9,
             "ratio": 0.962,
             "ci95": (0.955, 0.969),

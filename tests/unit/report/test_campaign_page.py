@@ -78,7 +78,8 @@ def test_the_parts_come_in_the_order_in_which_a_reader_needs_them():
     text = words(campaign())
     parts = [
         "scaled by 0.1",
-        "On average over 6 draws, against baseline, treatment is better in tcp-1 throughput",
+        "Your next deployment will get",
+        "On average over 6 draws, with treatment tcp-1 throughput is 85 % faster",
         "Every comparison",
         "draw by draw",
         "Every step, in order",
@@ -327,7 +328,8 @@ def test_no_name_becomes_markup_within_a_figure_or_a_link(name):
 def meaning(document: CampaignResults) -> str:
     """The text of the section on what a campaign means."""
     text = words(document)
-    return text[text.index("What it gives") : text.index("What your application gains")]
+    start = text.rindex("What this means")
+    return text[start : text.index("What your application gains")]
 
 
 def on_aws(document: CampaignResults) -> CampaignResults:
@@ -376,7 +378,7 @@ def test_a_campaign_costs_what_the_strategies_of_its_arms_do():
 def test_a_series_whose_new_draws_were_all_lost_still_says_what_it_means():
     lost = tuple(step(n, status="lost", run_seconds=None, dollars=None) for n in (1, 2))
     assert "--dry-run tells" in meaning(campaign(steps=lost))
-    assert "What it gives" not in words(campaign(steps=lost, answers=()))
+    assert "What it costs" not in words(campaign(steps=lost, answers=()))
 
 
 # -- unknown values

@@ -302,7 +302,7 @@ def test_what_earlier_runs_showed_is_part_of_the_analysis():
 def test_a_step_of_one_arm_alone_is_marked_by_name():
     stepped = {**VALUES, ("tcp-1", "treatment"): [*FAST[:3], *(0.8 * value for value in FAST[3:])]}
     analysis = analyze_run(evidence(stepped))
-    assert "treatment fell by" in verdict_on(analysis, "tcp-1").drift
+    assert "cluster group alone fell by" in verdict_on(analysis, "tcp-1").drift
     assert verdict_on(analysis, "rtt").drift is None
 
 

@@ -193,7 +193,7 @@ def test_a_claim_names_its_time_and_what_would_widen_it():
         " draws on more days and more stacks would widen it"
     )
     assert claim.draws[0].started_at == "2026-11-21T08:00:00Z"
-    assert "over 4 draws in these 40 min 00 s, against baseline" in conclusion((claim,))
+    assert "over 4 draws in these 40 min 00 s, with treatment" in conclusion((claim,))
 
 
 def test_a_pool_of_fewer_than_four_stacks_is_about_these_stacks():
@@ -270,7 +270,7 @@ def test_too_few_draws_go_on_as_long_as_enough_are_left():
 def test_the_conclusion_says_the_average_the_next_deployment_and_the_luck():
     text = conclusion(answers(draws(TWICE)))
     assert text.startswith(
-        "On average over 6 draws, against baseline, treatment is better in tcp-1 throughput"
+        "On average over 6 draws, with treatment tcp-1 throughput is twice as fast"
     )
     assert "Your next deployment will get +89.7 to +114 % in tcp-1 throughput" in text
     assert "tcp-1 throughput (with 95 %)." in text

@@ -48,13 +48,11 @@ class TestWhatIsFound:
 
     def test_it_is_said_in_words(self):
         drift = drift_in(series(6, arm=step(6, 4, -0.12), noise=1e-5))
-        assert drift.text == "treatment fell by 12 % from block 4 on, while baseline did not"
+        assert drift.text == "treatment alone fell by 12 % from block 4 on"
         drift = drift_in(series(8, baseline=dip(8, 3, 0.25), noise=1e-5))
-        assert drift.text == "baseline rose by 25 % in block 3 alone, while treatment did not"
+        assert drift.text == "baseline alone rose by 25 % in block 3 alone"
         drift = drift_in(series(8, arm=trend(8, -0.2), noise=1e-5))
-        assert (
-            drift.text == "treatment fell by 20 % from block 1 to block 8, while baseline did not"
-        )
+        assert drift.text == "treatment alone fell by 20 % from block 1 to block 8"
 
     @pytest.mark.parametrize("block", [1, 3, 6])
     def test_a_dip_of_one_block_is_found_wherever_it_is(self, block):

@@ -97,5 +97,7 @@ def test_a_verdict_of_a_partition_arm_says_how_many_of_its_pairs_share_a_partiti
     result = verdict_on(analyze_run(run), "tcp-1")
     assert (result.partitions.within.pairs, result.partitions.across.pairs) == (0, 1)
     assert result.partitions.across.median == result.arm_median
-    assert "treatment: 0 of its 1 pair within one partition, 1 across partitions" in result.claim
+    assert (
+        "cluster group: 0 of its 1 pair within one partition, 1 across partitions" in result.claim
+    )
     assert verdict_on(analyze_run(evidence(VALUES)), "tcp-1").partitions is None

@@ -21,24 +21,23 @@ ALONE = {**PLAIN, "ci_simultaneous": None, "confidence_simultaneous": None}
     [
         (
             [verdict(**PLAIN)],
-            "Against baseline, on these nodes, treatment is better in tcp-1 throughput (+92.3 %).",
+            "In the cluster placement group one flow is 92 % faster. This is about these nodes.",
         ),
         (
             [verdict(), inconclusive()],
-            "Against baseline, on these nodes, treatment is better in tcp-1 throughput (+92.3 %)"
-            " and is inconclusive in rtt. rtt: about 7 more blocks would settle it. EC2's"
+            "In the cluster placement group one flow is 92 % faster; latency is inconclusive. This"
+            " is about these nodes. rtt: about 7 more blocks would settle it. EC2's"
             " documented limits explain tcp-1 throughput (single-flow). tcp-1 throughput:"
-            " treatment is steadier, variability −63.6 %.",
+            " cluster group is steadier, variability −63.6 %.",
         ),
         (
             [verdict(**PLAIN, scope="this stack's placement", pairs=Pairs(arm=6, baseline=6))],
-            "Against baseline, for this stack's placement, from 6 pairs an arm, treatment is better"
-            " in tcp-1 throughput (+92.3 %).",
+            "In the cluster placement group one flow is 92 % faster. This is about this"
+            " stack's placement, from 6 pairs an arm.",
         ),
         (
             [verdict(**ALONE, verdict="no meaningful difference", ratio=1.001, ci95=(0.99, 1.01))],
-            "Against baseline, on these nodes, treatment shows no meaningful difference in tcp-1"
-            " throughput.",
+            "In the cluster placement group one flow is alike. This is about these nodes.",
         ),
         (
             [
@@ -48,8 +47,8 @@ ALONE = {**PLAIN, "ci_simultaneous": None, "confidence_simultaneous": None}
                     reason="one block; an interval of 95 % needs 6",
                 )
             ],
-            "Against baseline, on these nodes, treatment is inconclusive in tcp-1 throughput. tcp-1"
-            " throughput: one block; an interval of 95 % needs 6.",
+            "In the cluster placement group one flow is inconclusive. This is about these nodes."
+            " tcp-1 throughput: one block; an interval of 95 % needs 6.",
         ),
         ([], "Nothing can be said: no arm could be compared with the baseline."),
     ],
@@ -58,7 +57,7 @@ def test_the_sentence_of(verdicts, sentence):
     assert wording.sentence(verdicts) == sentence
 
 
-def test_each_scope_has_its_own_sentence():
+def test_each_scope_is_named_once():
     text = wording.sentence(
         [
             verdict(**PLAIN),
@@ -69,10 +68,11 @@ def test_each_scope_has_its_own_sentence():
             ),
         ]
     )
-    assert text.count("Against baseline, on these nodes, ") == 1
-    assert "; spread is better in" in text
-    placed = "Against baseline, for this stack's placement, from 6 and 7 pairs, treatment is better"
-    assert f"{placed} in udp" in text
+    assert text.count("these nodes") == 1
+    assert (
+        "This is about these nodes (tcp-1 throughput, tcp-8 throughput and tcp-1 throughput) and"
+        " this stack's placement, from 6 and 7 pairs (udp throughput)."
+    ) in text
 
 
 def test_what_several_comparisons_lack_is_said_once():
@@ -83,7 +83,7 @@ def test_what_several_comparisons_lack_is_said_once():
 def test_a_line_has_the_change_both_medians_the_interval_and_the_word():
     assert wording.line(verdict()) == (
         "tcp-1 throughput +92.3 %, 4.95 → 9.52 Gbit/s (95 % CI +90.2 to +94.5 %): better,"
-        " treatment against baseline"
+        " cluster group against no group"
     )
     assert wording.line(inconclusive()).endswith(": about 7 more blocks would settle it")
 
@@ -104,8 +104,8 @@ def test_one_more_block_is_singular_and_a_settled_verdict_asks_for_none():
 @pytest.mark.parametrize(
     ("word", "words"),
     [
-        ("better", "tcp-1 throughput: treatment is steadier, variability −63.6 %"),
-        ("worse", "tcp-1 throughput: treatment is less steady, variability −63.6 %"),
+        ("better", "tcp-1 throughput: cluster group is steadier, variability −63.6 %"),
+        ("worse", "tcp-1 throughput: cluster group is less steady, variability −63.6 %"),
     ],
 )
 def test_steadiness_is_said_when_the_arms_differ_in_it(word, words):
@@ -128,8 +128,8 @@ def test_a_limit_that_does_not_explain_is_left_out():
 
 def test_a_regression_names_the_earlier_run_once():
     text = wording.sentence([verdict()], [regression()])
-    assert "Since run-20261120-090000-ab12, on these nodes, treatment" in text
-    assert "Since run nightly, on these nodes, treatment" in wording.sentence(
+    assert "Since run-20261120-090000-ab12, in the cluster placement" in text
+    assert "Since run nightly, in the cluster placement" in wording.sentence(
         [], [regression(baseline=Baseline("nightly", ("nightly",)))]
     )
 
@@ -137,8 +137,8 @@ def test_a_regression_names_the_earlier_run_once():
 def test_several_earlier_runs_are_told_by_their_number_and_name():
     runs = tuple("abcd")
     for name, words in (
-        ("main", "Since the 4 runs of main, on"),
-        ("4 runs", "Since the 4 runs, on"),
+        ("main", "Since the 4 runs of main, in"),
+        ("4 runs", "Since the 4 runs, in"),
     ):
         text = wording.sentence([], [regression(baseline=Baseline(name, runs))], differences=[])
         assert words in text
@@ -261,10 +261,6 @@ def test_any_combination_reads_as_sentences(verdicts, regressions, marked):
 
 
 def test_a_drift_of_one_arm_is_told_with_its_test():
-    drifting = verdict(
-        **PLAIN, drift="treatment fell by 12 % from block 4 on, while baseline did not"
-    )
+    drifting = verdict(**PLAIN, drift="treatment alone fell by 12 % from block 4 on")
     text = wording.sentence([drifting])
-    assert text.endswith(
-        "tcp-1 throughput: treatment fell by 12 % from block 4 on, while baseline did not."
-    )
+    assert text.endswith("tcp-1 throughput: treatment alone fell by 12 % from block 4 on.")

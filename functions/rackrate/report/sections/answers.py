@@ -12,7 +12,6 @@ from rackrate.report.campaign_material import (
     CampaignMaterial,
     first_draw_figures,
     own_intervals,
-    sides_of,
 )
 from rackrate.report.charts import draws
 from rackrate.report.comparisons import Comparison, Comparisons, Explained, Side
@@ -50,13 +49,13 @@ def compared(page: CampaignMaterial) -> list[Comparison]:
         Comparison(
             anchor=f"answer-{index}",
             subject=wording.subject(answer),
-            sides=sides_of(answer),
+            sides=wording.heading(answer),
             of=answer,
             lacks=wording.more_needed(answer),
             scope=_scope_of(answer),
             in_words=_in_words(answer),
             bars=[
-                Side(name, page.arm_number(name), level)
+                Side(page.arm_title(name), page.arm_number(name), level)
                 for name, level in zip(
                     (answer.arm, answer.baseline), levels_of(answer), strict=True
                 )
@@ -86,7 +85,7 @@ def _in_words(answer: Answer) -> str:
 def _explained(page: CampaignMaterial, answer: Answer, index: int) -> Explained:
     inside, draws = own_intervals(answer)
     return Explained(
-        f"{wording.subject(answer)}, {sides_of(answer)}",
+        f"{wording.subject(answer)}, {wording.heading(answer)}",
         answer.verdict,
         _figure(page, answer, index),
         (
@@ -123,7 +122,7 @@ def _figure(page: CampaignMaterial, answer: Answer, index: int) -> Figure | str:
         "draws",
         f"draws-{index}",
         draws.draws_chart(shown),
-        title=f"{wording.subject(answer)}, {sides_of(answer)}: draw by draw.",
+        title=f"{wording.subject(answer)}, {wording.heading(answer)}: draw by draw.",
         text=f"{_in_words(answer)}.",
         notes=" ".join(_how_to_read(shown)),
         page=page,
@@ -193,13 +192,13 @@ def _data(page: CampaignMaterial, answer: Answer) -> Table:
             "change": number(change(draw.ratio)),
             "own interval": number(changes(draw.ci95)),
             **{
-                name: number(quantity(level, answer.unit))
+                page.arm_title(name): number(quantity(level, answer.unit))
                 for name, level in zip((answer.arm, answer.baseline), levels_of(draw), strict=True)
             },
         }
         for place, draw in enumerate(answer.draws, 1)
     ]
-    return Table(f"Draws of {wording.subject(answer)}, {sides_of(answer)}", rows, rest=REST)
+    return Table(f"Draws of {wording.subject(answer)}, {wording.heading(answer)}", rows, rest=REST)
 
 
 def _runs_of(page: CampaignMaterial, draw: DrawRatio) -> str:
@@ -212,11 +211,11 @@ def one_run_section(page: CampaignMaterial) -> Part | None:
     answers = first_draw_figures(page.results.answers)
     if not answers:
         return None
-    sides = {sides_of(answer) for answer in answers}
+    sides = {wording.heading(answer) for answer in answers}
     about = f"{next(iter(sides))}; " if len(sides) == 1 else ""
     rows = [
         {
-            "comparison": head(wording.subject(answer), "" if about else sides_of(answer)),
+            "comparison": head(wording.subject(answer), "" if about else wording.heading(answer)),
             "one run, its nodes": _with_interval(answer.draws[0]),
             "campaign, average": _with_interval(answer),
             "next deployment": number(changes(answer.prediction95)),

@@ -15,7 +15,7 @@ from rackrate.verdict.campaign import following, headlines
 from rackrate.verdict.headline import counts, headline
 from rackrate_contract.campaign import CampaignKind
 from rackrate_text.units import dollars, took
-from rackrate_text.words import capitalized, counted
+from rackrate_text.words import capitalized, counted, listed
 
 _KINDS: Mapping[CampaignKind, str] = {
     "draws": "campaign of draws",
@@ -41,12 +41,15 @@ def facts(page: CampaignMaterial) -> Sequence[str]:
 def opening(page: CampaignMaterial) -> Part:
     """The conclusion: one sentence, then what it is about, then the details and warnings."""
     facts, answers = page.results.campaign, page.results.answers
+    comparisons = compared(page)
+    scopes = dict.fromkeys(each.scope for each in comparisons)
     return conclusion_part(
-        conclusion(page),
-        compared(page),
+        following(answers) or conclusion(page),
+        comparisons,
         table="answers",
+        scope=f"About {listed(scopes)}." if scopes else "",
         failure=(facts.error, facts.cause),
-        about=(following(answers), scope(page)),
+        about=(conclusion(page) if following(answers) else "", scope(page)),
         warnings=page.results.warnings,
     )
 

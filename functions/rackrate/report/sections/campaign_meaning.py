@@ -11,7 +11,7 @@ from statistics import mean
 from rackrate.plan.campaign import USUAL_DRAWS
 from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.plan.campaign_fields import MAX_DRAWS, MAX_RUNS_PER_STEP
-from rackrate.report.campaign_material import CampaignMaterial, SweptMetric, judged, sides_of
+from rackrate.report.campaign_material import CampaignMaterial, SweptMetric, judged
 from rackrate.report.rendering import Part
 from rackrate.report.sections.meaning import decision, usual_campaign
 from rackrate.verdict import campaign as wording
@@ -27,7 +27,7 @@ def meaning_section(page: CampaignMaterial) -> Part | None:
     results, placements = page.results, page.results.placements
     if not (results.sweep or any(answer.draws for answer in results.answers)):
         return None
-    several = len({sides_of(answer) for answer in results.answers}) > 1
+    several = len({wording.heading(answer) for answer in results.answers}) > 1
     gives = [_gives(answer, several) for answer in results.answers if answer.is_decided]
     gives += [line for metric in page.metrics if (line := _swept(metric))]
     return decision(
@@ -42,7 +42,7 @@ def meaning_section(page: CampaignMaterial) -> Part | None:
 
 def _gives(answer: Answer, several: bool) -> str:
     """What a settled answer says of the average and of the next deployment."""
-    words = f"{wording.subject(answer)}{f', {sides_of(answer)}' if several else ''}:"
+    words = f"{wording.subject(answer)}{f', {wording.heading(answer)}' if several else ''}:"
     if answer.verdict == "no meaningful difference":
         words += " no meaningful difference on average."
     else:

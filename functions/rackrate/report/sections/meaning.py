@@ -82,8 +82,9 @@ def decision(
     return Part(
         "meaning",
         "What this means",
+        lab="" if scale is None else _LAB,
         sides=(
-            ("What it gives", gives if scale is None else [_LAB]),
+            ("What it gives", [] if scale is not None else gives),
             ("What it costs", shown),
             ("What is not known yet", [*unknown, _APPLICATION]),
         ),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from rackrate.report.comparisons import Comparison
+from rackrate.report.comparisons import Comparison, Comparisons
 from rackrate.report.material import Material
 from rackrate.report.rendering import Part
 from rackrate.report.sections.verdicts import comparison, differences_table
@@ -55,13 +55,18 @@ def moment(iso: str) -> Markup:
 
 
 def opening(page: Material) -> Part:
-    """The conclusion: one sentence, a tile for each comparison, then deviations from the plan."""
+    """The conclusion in a sentence, the comparisons at a glance, then deviations from the plan.
+
+    What changed since earlier runs comes first, because a gate asks for that.
+    """
     run, verdicts = page.results.run, page.results.verdicts
+    every = [*page.results.regressions, *verdicts]
     return conclusion_part(
         conclusion(page),
         # If nothing was measured, the sentence says so.
-        [comparison(page, v) for v in verdicts] if page.results.trials.measured else [],
+        [comparison(page, v) for v in every] if page.results.trials.measured else [],
         table="verdicts",
+        scope=_scope(page),
         failure=(run.error, run.cause),
         drifts=wording.drifts(verdicts),
         stopped=None if page.stopped is None else page.stopped.text,
@@ -74,6 +79,7 @@ def conclusion_part(
     comparisons: Sequence[Comparison],
     *,
     table: str,
+    scope: str = "",
     failure: tuple[str | None, str | None],
     warnings: Iterable[str],
     drifts: Iterable[str] = (),
@@ -86,6 +92,7 @@ def conclusion_part(
         sentence: the conclusion.
         comparisons: the comparisons, in the order of the table.
         table: the id of the section with the table of all comparisons.
+        scope: what was measured, in a line.
         failure: the error that ended the execution, and its cause; None if it did not fail.
         warnings: its warnings.
         drifts: the drifts of one arm alone.
@@ -99,15 +106,35 @@ def conclusion_part(
         error=error,
         cause=cause,
         sentence=sentence,
-        tiles=comparisons[:_MOST_TILES],
+        scope=scope,
+        tiles=_tiles(comparisons[:_MOST_TILES]),
         more_tiles=len(comparisons) - _MOST_TILES,
         several_sides=len({each.sides for each in comparisons}) > 1,
+        shown=Comparisons("glance", comparisons, adjusted_for=0),
         table=table,
         drifts=drifts,
         about=filter(None, about),
         stopped=stopped,
         warnings=[warning for warning in warnings if warning != cause],
     )
+
+
+def _tiles(comparisons: Iterable[Comparison]) -> list[list[Comparison]]:
+    """The comparisons in tiles: those of one test and the same sides together."""
+    tiles: dict[tuple[str, str], list[Comparison]] = {}
+    for each in comparisons:
+        tiles.setdefault((each.of.test, each.sides), []).append(each)
+    return [*tiles.values()]
+
+
+def _scope(page: Material) -> str:
+    """What was measured: the nodes with their types and places, and for how long."""
+    nodes = {node.name: node for arm in page.results.arms for node in arm.nodes}.values()
+    parts = [f"On {counted(len(nodes), 'node')}"]
+    for lead, fact in ((" of", "instance_type"), (" in", "zone"), (", Region", "region")):
+        if values := sorted({value for node in nodes if (value := getattr(node, fact))}):
+            parts.append(f"{lead} {listed(values, most=_MOST_NAMED)}")
+    return f"{''.join(parts)}. {wording.scopes(page.results.verdicts)}"
 
 
 def message(cause: str | None) -> str:
@@ -126,7 +153,7 @@ def conclusion(page: Material) -> str:
     if not verdicts:
         return page.results.conclusion
     if page.comparison is None:
-        return " ".join(wording.headlines(verdicts))
+        return " ".join(wording.headlines([*page.results.regressions, *verdicts]))
     itself = "the same arm" if len({v.arm for v in verdicts}) == 1 else "the same arms"
     against = f"against {itself} in {page.comparison.others}"
     return f"{_differ(page.comparison.differences)}. {headline(against, verdicts)}"

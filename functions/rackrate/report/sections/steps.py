@@ -46,18 +46,17 @@ def _columns(page: CampaignMaterial, step: Step) -> Mapping[str, object]:
         "change took": number(duration(step.change_seconds)),
         "run took" if page.is_pool else "nodes held": number(duration(step.run_seconds)),
         "cost": number(dollars(step.dollars)),
-        "nodes": _nodes(step.nodes.items()),
+        "nodes": _nodes(page, step.nodes.items()),
         "why it has no result": Cell(step.reason, "listed"),
     }
 
 
-def _nodes(by_arm: Iterable[tuple[str, tuple[str, ...]]]) -> str | None:
+def _nodes(page: CampaignMaterial, by_arm: Iterable[tuple[str, tuple[str, ...]]]) -> str | None:
     """The nodes of each arm by their host names without the domain, which all of them share."""
-    lines = [
-        f"{arm}: {listed((node.partition('.')[0] for node in nodes), most=_MOST_NODES)}"
-        for arm, nodes in by_arm
-        if nodes
-    ]
+    names = (
+        (page.arm_title(arm), [node.partition(".")[0] for node in nodes]) for arm, nodes in by_arm
+    )
+    lines = [f"{arm}: {listed(nodes, most=_MOST_NODES)}" for arm, nodes in names if nodes]
     return Markup("<br>").join(lines) or None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rackrate.report import figures
 from rackrate.report.frame import Figure
-from rackrate.report.material import TestMaterial
+from rackrate.report.material import Material, TestMaterial
 from rackrate.report.rendering import Part
 from rackrate.report.sections.trials import causes_table, failed_trials, marked_trials
 from rackrate.report.sections.verdicts import explained
@@ -28,6 +28,7 @@ def test_section(test: TestMaterial) -> Part:
     return Part(
         test.anchor,
         test.name,
+        heading=f"{test.name}: {test.test.title}",
         template="test",
         name=test.name,
         settings=_settings(test.test),
@@ -45,7 +46,8 @@ def test_section(test: TestMaterial) -> Part:
         mark_notes=wording.mark_notes(test.marks, len(test.measured)),
         few=_FEW,
         summaries=Table(
-            f"{test.name}: each arm by itself", without_unknown(map(_summary, test.summaries))
+            f"{test.name}: each arm by itself",
+            without_unknown(_summary(page, summary) for summary in test.summaries),
         ),
         pooled=any(summary.percentiles for summary in test.summaries),
     )
@@ -75,12 +77,12 @@ def _setting(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _summary(summary: Summary) -> Mapping[str, object]:
+def _summary(page: Material, summary: Summary) -> Mapping[str, object]:
     """An arm's figures by column; None or a dash for unknown values."""
     pooled, unit = summary.percentiles or _NO_PERCENTILES, summary.unit
     return {
         "metric": head(summary.metric),
-        "arm": number(summary.arm),
+        "arm": number(page.arm_title(summary.arm)),
         "median": number(quantity(summary.median, unit)),
         "trials": number(summary.trials),
         "blocks": number(summary.blocks),

@@ -45,7 +45,7 @@ def _timeline(page: Material, blocks: Sequence[int]) -> tuple[Table, int]:
     times = {str(n): Cell(_after(page, began.get(n)), "number quiet") for n in shown}
     arms = [
         {
-            "block": Cell(arm, "head", arm=page.arm_number(arm)),
+            "block": Cell(page.arm_title(arm), "head", arm=page.arm_number(arm)),
             **{str(n): _share(measured[arm][n], full.get(arm, 0)) for n in shown},
         }
         for arm in page.arms

@@ -31,7 +31,7 @@ def trials_section(page: Material) -> Part:
             "Warm-up trials",
             [
                 {
-                    "arm": trial.arm,
+                    "arm": page.arm_title(trial.arm),
                     "test": trial.test,
                     "client → server": f"{trial.client} → {trial.server}",
                     "value": number(quantity(trial.value, trial.unit)),
@@ -61,7 +61,7 @@ def failed_trials(
         {
             **({"test": trial.test} if with_test else {}),
             "block": number(trial.block),
-            "arm": trial.arm,
+            "arm": page.arm_title(trial.arm),
             "client → server": pair_of(trial),
             "attempt": number(trial.attempt),
             "reason": trial.reason,
@@ -79,7 +79,7 @@ def marked_trials(
     rows = [
         {
             "block": number(trial.block),
-            "arm": trial.arm,
+            "arm": page.arm_title(trial.arm),
             **({"test": trial.test} if with_test else {}),
             "client → server": pair_of(trial),
             "mark": mark.mark,

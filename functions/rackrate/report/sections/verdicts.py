@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -51,7 +52,7 @@ def regressions_section(page: Material) -> Part | None:
         heading=f"Compared with {earlier}",
         caption="Each arm against itself then",
         shown=_compared(page, verdicts, "then"),
-        runs=runs,
+        runs=Markup(", ").join(link(run, f"../{quote(run)}/report.html") for run in runs),
         differences=differences_table(
             differences or (), "this run", "the earlier runs" if several else "the earlier run"
         ),
@@ -98,13 +99,14 @@ def comparison(page: Material, verdict: Verdict) -> Comparison:
 def _bars(page: Material, verdict: Verdict) -> Sequence[Side]:
     """The levels of both sides, with their documented limits."""
     baseline = verdict.baseline
-    name = "earlier" if baseline.is_earlier_run else baseline.name
+    arm = verdict.arm_title or verdict.arm
+    name = "earlier" if baseline.is_earlier_run else verdict.baseline_title or baseline.name
     numbers = page.arm_number(verdict.arm), page.baseline_number(baseline)
     levels = wording.sides(verdict)
     if (ceiling := verdict.ceiling) is None:
-        return Side(verdict.arm, numbers[0], levels[0]), Side(name, numbers[1], levels[1])
+        return Side(arm, numbers[0], levels[0]), Side(name, numbers[1], levels[1])
     return (
-        Side(verdict.arm, numbers[0], levels[0], ceiling.arm, ceiling.arm_share),
+        Side(arm, numbers[0], levels[0], ceiling.arm, ceiling.arm_share),
         Side(name, numbers[1], levels[1], ceiling.baseline, ceiling.baseline_share),
     )
 
@@ -211,7 +213,7 @@ def _partitions(verdict: Verdict) -> str:
         + (f", median {quantity(kind.median, verdict.unit)}" if kind.pairs else "")
         for where, kind in kinds.items()
     )
-    return f"Partitions of {verdict.arm}: {pairs}."
+    return f"Partitions of {verdict.arm_title or verdict.arm}: {pairs}."
 
 
 def _limit(ceiling: Ceiling | None) -> str:

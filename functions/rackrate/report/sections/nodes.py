@@ -1,0 +1,83 @@
+"""The section on nodes: what each one measured, beside its arm, and what is to know about it."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from rackrate.measure.trials import Trial
+from rackrate.report.material import Material, MetricMaterial, short
+from rackrate.report.rendering import Part
+from rackrate.report.tables import Cell, Table, number, without_unknown
+from rackrate_contract.arms import Node
+from rackrate_text.units import change, quantity
+
+
+def nodes_section(page: Material) -> Part | None:
+    """Each node's figures, marks and failures; None for a comparison, whose runs have pages."""
+    if page.comparison or not page.results.trials.measured:
+        return None
+    metrics = [metric for test in page.tests.values() for metric in test.metrics]
+    values = {metric.id: _by_node(metric) for metric in metrics}
+    marks: dict[str, Counter[str]] = defaultdict(Counter)
+    failed: Counter[str] = Counter()
+    for mark in page.results.marks:
+        for name in _ends(page.marked_trial(mark)):
+            marks[name][mark.mark] += 1
+    for trial in page.failed:
+        failed.update(_ends(trial))
+    after: dict[str, list[Node]] = defaultdict(list)
+    for each in page.replacements:
+        after[each.place].append(each.node)
+    rows = [
+        {
+            "node": Cell(short(node.name), "head", _facts(node), arm=page.arm_number(arm.name)),
+            **{
+                metric.subject: _figure(metric, values[metric.id][arm.name], node.name)
+                for metric in metrics
+            },
+            "marked trials": "; ".join(f"{n} {mark}" for mark, n in marks[node.name].items())
+            or None,
+            "failed trials": number(failed[node.name] or None),
+        }
+        for arm in page.results.arms
+        for first in arm.nodes
+        for node in (first, *after[first.name])
+    ]
+    return Part(
+        "nodes",
+        "Nodes",
+        heading="Node by node",
+        nodes=Table("Medians of the trials in which a node took part", without_unknown(rows)),
+    )
+
+
+#: The values of each node, by arm and node.
+_Values = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def _by_node(metric: MetricMaterial) -> _Values:
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for trial, value in metric.values:
+        for name in _ends(trial):
+            values[trial.arm][name].append(value)
+    return values
+
+
+def _figure(metric: MetricMaterial, of_arm: Mapping[str, Sequence[float]], node: str) -> Cell:
+    """A node's median; below it how far it is from that of its arm, if a pair is not all of it."""
+    if node not in of_arm:
+        return number(None)
+    median = statistics.median(of_arm[node])
+    of_all = statistics.median(value for values in of_arm.values() for value in values)
+    below = f"{change(median / of_all)} from its arm" if len(of_arm) > 2 and of_all else ""
+    return number(quantity(median, metric.unit), below)
+
+
+def _ends(trial: Trial) -> set[str]:
+    return {trial.client_name, trial.server_name}
+
+
+def _facts(node: Node) -> str:
+    return ", ".join(filter(None, (node.instance_type, node.zone)))
