@@ -57,8 +57,8 @@ def test_an_empty_plan_is_the_documented_default():
     assert [arm.name for arm in plan.arms] == ["treatment", "baseline"]
     assert plan.baseline == "baseline"
     assert [(t.name, t.tool, t.expected_seconds) for t in plan.tests] == [
-        ("requests", "fortio", 6.0),
-        ("requests-loaded", "fortio", 8.0),
+        ("requests", "fortio", 3.0),
+        ("requests-loaded", "fortio", 4.0),
         ("tcp-1", "iperf3", 3.0),
         ("tcp-8", "iperf3", 3.0),
     ]

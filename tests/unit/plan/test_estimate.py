@@ -80,7 +80,7 @@ class TestWhatAPlanTakes:
     def test_the_default_plan(self):
         estimates = estimated()
         assert estimates.trials == 12 * 4 * 2
-        assert 21 < estimates.block_seconds < 23
+        assert 14 < estimates.block_seconds < 16
         assert estimates.at_least.seconds > 6 * estimates.block_seconds
         assert quantity(estimates, "EC2 c5.large, 4 nodes") == pytest.approx(
             4 * estimates.seconds / 3600
@@ -91,7 +91,7 @@ class TestWhatAPlanTakes:
         alone = estimated({"blocks": 4})
         assert (estimates.blocks, estimates.trials) == (4, alone.trials)
         assert estimates.seconds == pytest.approx(alone.seconds + OVERHEAD_SECONDS_PER_LOOK)
-        assert alone.cost.usd < estimates.usd < 1.05 * alone.cost.usd
+        assert alone.cost.usd < estimates.usd < 1.1 * alone.cost.usd
 
     def test_a_fixed_number_of_blocks_takes_as_much_at_least_as_at_most(self):
         estimates = estimated({"blocks": 6})
