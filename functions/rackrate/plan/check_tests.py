@@ -78,6 +78,10 @@ def read_test(entry: Any, path: str, faults: Faults) -> TestBase | None:
     known = CATALOGUE.get(name or "", {})
     tool = entry.get("tool", known.get("tool"))
     if tool is None:
+        # Which other fields a test may have depends on its tool.
+        for field in sorted(entry.keys() - {"name", "tool"}):
+            if near := nearest(field, ("name", "tool")):
+                faults.add(f"{path}.{field}", f"is not a field here{near}", "correct it")
         if "name" not in entry:
             faults.add(f"{path}.name", "is missing", "give the test a name")
         faults.add(

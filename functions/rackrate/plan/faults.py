@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from rackrate.errors import Fault
 from rackrate.plan.campaign_fields import CampaignInput, Draws
 from rackrate.plan.fields import Blocks, PlanInput, RandomPairs
+from rackrate.workloads.base import Volume, WorkloadTest
 from rackrate_text.names import ID_WORDS, is_id
 from rackrate_text.words import listed, nearest
 
@@ -24,6 +25,7 @@ _PLAIN_KEY = re.compile(r"\$?[\w-]{1,60}")
 _UNIONS: Mapping[type[BaseModel], Mapping[str, type[BaseModel] | None]] = {
     PlanInput: {"blocks": Blocks, "pairing": RandomPairs, "compare_with": None},
     CampaignInput: {"draws": Draws},
+    WorkloadTest: {"storage": Volume},
 }
 #: What to do about a list that is too long, where it is not to make several runs.
 _TOO_LONG = {"compare_with": "name fewer", "pool": "name fewer"}
@@ -110,10 +112,11 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> Fa
         prefix: the path of the validated value, with its dot; empty for the plan itself.
     """
     faults = Faults()
+    unions = next((each for known, each in _UNIONS.items() if issubclass(model, known)), {})
     for detail in error.errors(include_url=False):
         location = detail["loc"]
         fields: Iterable[str] = names_of_fields(model)
-        if (union := str(location[0])) in (unions := _UNIONS.get(model, {})):
+        if (union := str(location[0])) in unions:
             # The second part is pydantic's tag for the branch of the union that it tried.
             location = (location[0], *location[2:])
             fields = branch.model_fields if (branch := unions[union]) else ()

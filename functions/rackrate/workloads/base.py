@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from rackrate.tools.base import MEMBERS_CPU, Detail, Metric, Port, Server, TestBase, refusal
 
@@ -52,6 +52,12 @@ class Volume(BaseModel):
     """The cluster's storage class."""
     gib: Annotated[int, Field(ge=1, le=16_384, examples=[20])]
     """Its size in GiB."""
+
+
+StorageField = Annotated[
+    Annotated[Literal["memory", "node"], Tag("name")] | Annotated[Volume, Tag("volume")],
+    Discriminator(lambda value: "volume" if isinstance(value, dict | Volume) else "name"),
+]
 
 
 def printed_latencies(what: str, step: float, digits: int | None = None) -> tuple[Metric, ...]:
@@ -108,7 +114,7 @@ class WorkloadTest(TestBase):
     """Memory that each load pod reserves and may use, in MiB."""
     cpu: Annotated[float, Field(ge=0.01, le=512)] = 0.1
     """CPUs that each member and each load pod reserves. There is no limit."""
-    storage: Literal["memory", "node"] | Volume = "node"
+    storage: StorageField = "node"
     """Where members keep their data. `memory`: in memory. `node`: on the node's disk. An object: a
     volume for each member; on EKS that takes a driver, such as the add-on `aws-ebs-csi-driver`."""
     image: ImageByDigest | None = None

@@ -52,7 +52,15 @@ from rackrate.tools.base import (
     least_values,
     refusal,
 )
-from rackrate.workloads.base import DATA, FILES, OWN_NUMBER, Volume, WorkloadTest, operations
+from rackrate.workloads.base import (
+    DATA,
+    FILES,
+    OWN_NUMBER,
+    StorageField,
+    Volume,
+    WorkloadTest,
+    operations,
+)
 
 #: Cassandra's own ports: for clients, and for the other members.
 CLIENTS, PEERS = 9042, 7000
@@ -173,7 +181,7 @@ class Test(TimedTest, LatencyTest, WorkloadTest):
     tool: Literal["cassandra"] = "cassandra"
     memory_mib: Annotated[int, Field(ge=_LEAST_MIB, le=1_048_576)] = 2048
     """Memory that each member reserves and may use, in MiB. Half of it is Java's heap."""
-    storage: Annotated[Literal["memory", "node"] | Volume, Field(validate_default=True)] = "node"
+    storage: Annotated[StorageField, Field(validate_default=True)] = "node"
     """Where members keep their data. `memory`: in memory, which leaves half of `memory_mib` for
     Cassandra. `node`: on the node's disk. An object: a volume for each member."""
     replicas: Annotated[int, Field(ge=1, le=9, validate_default=True)] = 3

@@ -40,7 +40,13 @@ from rackrate.tools.base import (
     Port,
     refusal,
 )
-from rackrate.workloads.base import DATA, Volume, WorkloadTest, operations, printed_latencies
+from rackrate.workloads.base import (
+    DATA,
+    StorageField,
+    WorkloadTest,
+    operations,
+    printed_latencies,
+)
 
 #: etcd's own ports: for clients, and for the other members.
 CLIENTS, PEERS = 2379, 2380
@@ -84,7 +90,7 @@ class Test(WorkloadTest):
     tool: Literal["etcd"] = "etcd"
     memory_mib: Annotated[int, Field(ge=64, le=1_048_576)] = 1024
     """Memory that each member reserves and may use, in MiB. Data in memory may take half of it."""
-    storage: Literal["memory", "node"] | Volume = "memory"
+    storage: StorageField = "memory"
     """Where members keep their data. `memory`: in memory, so that no disk is part of the result.
     `node`: on the node's disk. An object: a volume for each member."""
     puts: Annotated[int, Field(ge=_LEAST_PUTS, le=1_000_000)] = 3000

@@ -172,6 +172,14 @@ def test_a_plan_is_checked_with_the_nodes_of_each_step_and_each_fault_told_once(
     assert sorted(paths) == ["plan.blocks", "plan.pairing.random"]
 
 
+def test_a_misspelt_field_of_the_runs_plan_is_told_with_the_nearest_right_one():
+    faults = Faults()
+    plan = {"tests": [{"name": "tcp-1", "stream": 2}]}
+    check_plans(plan, [4], settings=SETTINGS, campaign_id="camp", faults=faults)
+    (fault,) = faults
+    assert fault.path == "plan.tests[0].stream" and "did you mean streams?" in fault.problem
+
+
 def campaign_of(**changes):
     fields = {
         "plan": {},
