@@ -207,7 +207,7 @@ def _sentence(
     where = {
         "trend": f"from block {first} to block {last}",
         "step": f"from block {first} on",
-        "dip": f"in block {first} alone",
+        "dip": f"in block {first} only",
     }[kind]
     size = percent(abs(math.expm1(change)))
     way = "fell" if change < 0 else "rose"

@@ -50,7 +50,7 @@ class TestWhatIsFound:
         drift = drift_in(series(6, arm=step(6, 4, -0.12), noise=1e-5))
         assert drift.text == "treatment alone fell by 12 % from block 4 on"
         drift = drift_in(series(8, baseline=dip(8, 3, 0.25), noise=1e-5))
-        assert drift.text == "baseline alone rose by 25 % in block 3 alone"
+        assert drift.text == "baseline alone rose by 25 % in block 3 only"
         drift = drift_in(series(8, arm=trend(8, -0.2), noise=1e-5))
         assert drift.text == "treatment alone fell by 20 % from block 1 to block 8"
 
