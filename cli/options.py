@@ -54,7 +54,9 @@ JunitOption = Annotated[
 VerboseOption = Annotated[
     bool,
     typer.Option(
-        "--verbose", "-v", help="Also print limits, variability, marks and the conclusion."
+        "--verbose",
+        "-v",
+        help="Also print variability, explanations, marks and the conclusion.",
     ),
 ]
 

@@ -1,6 +1,6 @@
 """Print a run's results within 80 columns: the verdicts, and what a reader must not miss.
 
-The rest, such as limits and variability, is printed on demand (`--verbose`).
+The rest, such as variability, is printed on demand (`--verbose`).
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ def print_results(console: Console, results: Findings, *, verbose: bool = False)
                 say(console, line)
             for line in drifts(verdicts):
                 say(console, line, style="yellow")
+            for line in limits(verdicts, console.width):
+                say(console, line)
             if verbose:
                 _print_details(console, verdicts)
     if not results.verdicts and not results.regressions:
@@ -202,6 +204,24 @@ def drifts(verdicts: Iterable[Verdict]) -> list[str]:
     return [f"Drift, {verdict.name}: {verdict.drift}." for verdict in verdicts if verdict.drift]
 
 
+def limits(verdicts: Iterable[Verdict], width: int) -> list[str]:
+    """How near the arms came to their documented limits: a line for each throughput between arms.
+
+    One that does not fit into `width` has a second line for the baseline.
+    """
+    lines = []
+    for verdict in verdicts:
+        ceiling = verdict.ceiling
+        if ceiling is None or verdict.baseline.is_earlier_run:
+            continue
+        ours, theirs = (quantity(each, verdict.unit) for each in (ceiling.arm, ceiling.baseline))
+        arm = f"Limit, {verdict.test}: {verdict.arm} {percent(ceiling.arm_share)}"
+        arm += "," if ours == theirs else f" of {ours},"
+        baseline = f"{_short(verdict)} {percent(ceiling.baseline_share)} of {theirs}."
+        lines.append(f"{arm}{' ' if len(arm + baseline) < width else '\n  '}{baseline}")
+    return lines
+
+
 def why_open(reasons: Iterable[tuple[str, str | None]]) -> list[str]:
     """Why verdicts are inconclusive, given the name and the reason of each: a line per reason."""
     return [
@@ -211,7 +231,7 @@ def why_open(reasons: Iterable[tuple[str, str | None]]) -> list[str]:
 
 
 def _print_details(console: Console, verdicts: Sequence[Verdict]) -> None:
-    """Print what is behind the verdicts of one comparison: limits, variability, kinds of pairs."""
+    """Print what is behind the verdicts of one comparison: variability, kinds of pairs."""
     table = plain_table(0)
     table.add_column("Behind the verdict", min_width=18, overflow="fold")
     table.add_column(Text(verdicts[0].arm), justify="right", min_width=9, overflow="fold")
@@ -247,12 +267,6 @@ def _details(verdict: Verdict) -> Iterable[tuple[str, str, str, str]]:
         for kind, of_kind in kinds.items():
             pairs = f"{counted(of_kind.pairs, 'pair')} {kind}"
             yield "partition", quantity(of_kind.median, verdict.unit), "", pairs
-    ceiling = verdict.ceiling
-    if ceiling is not None:
-        limits = quantity(ceiling.arm, verdict.unit), quantity(ceiling.baseline, verdict.unit)
-        yield "ceiling", *limits, ceiling.name
-        if ceiling.arm_share is not None or ceiling.baseline_share is not None:
-            yield "share of it", percent(ceiling.arm_share), percent(ceiling.baseline_share), ""
     steadiness = verdict.steadiness
     if steadiness is not None:
         remark = _STEADINESS.get(steadiness.verdict, steadiness.verdict)
