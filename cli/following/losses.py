@@ -1,11 +1,11 @@
-"""Report the trials that a run loses while it runs."""
+"""Report the nodes and trials that a run loses while it runs."""
 
 from __future__ import annotations
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate_text.failures import grouped, place
-from rackrate_text.words import counted
+from rackrate_text.words import counted, listed
 
 from ..reading.runs import Run
 from ..reading.stack import Stack
@@ -13,19 +13,41 @@ from ..reading.stack import Stack
 _CAUSES = 3
 """How many causes are reported at once. The end of the run shows more."""
 
+_NODES = 3
+"""How many nodes a line names."""
+
 
 class Losses:
-    """The trials that a run has lost, each reported once."""
+    """The nodes and the trials that a run has lost, each reported once."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self._run_id, self._lost = "", 0
+        self._away: frozenset[str] = frozenset()
         self._reported: set[tuple[str, str]] = set()
 
     def since_last_look(self, run: Run) -> list[str]:
-        """A line for each cause of losses since the last call, with their number and nodes."""
-        before = self._lost if run.id == self._run_id else 0
-        self._run_id, self._lost = run.id, run.trials_failed or 0
+        """What a run has lost since the last call, in lines: nodes, then trials by their causes."""
+        if run.id != self._run_id:
+            self._run_id, self._lost, self._away = run.id, 0, frozenset()
+        return [*self._nodes(run), *self._trials(run)]
+
+    def _nodes(self, run: Run) -> list[str]:
+        """A line when nodes are lost, and when they are back."""
+        # Until they are ready for the first time, servers are still to start.
+        if run.waited_seconds is None or run.phase == "waiting for servers":
+            return []
+        before, self._away = self._away, frozenset(run.missing_nodes)
+        lines = []
+        if lost := sorted(self._away - before):
+            lines.append(f"Node lost: {listed(lost, most=_NODES)}; no server there is ready")
+        if back := sorted(before - self._away):
+            lines.append(f"Node back, or another in its place: {listed(back, most=_NODES)}")
+        return lines
+
+    def _trials(self, run: Run) -> list[str]:
+        """A line for each cause of lost trials, with their number and nodes."""
+        before, self._lost = self._lost, run.trials_failed or 0
         # The trials are only read if their number has changed, since there may be thousands.
         if self._lost in (0, before):
             return []

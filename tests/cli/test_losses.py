@@ -36,6 +36,34 @@ def test_equal_causes_share_a_line_and_are_reported_once(
     assert line.startswith("Lost 1 trial ")
 
 
+def with_nodes(missing: tuple[str, ...], **fields: object) -> Run:
+    item = {"pk": "run#r1", "waited_seconds": 9, "phase": "block 2 of 6", **fields}
+    return Run.from_item({**item, "missing_since": dict.fromkeys(missing, "2026-11-21T07:05:12Z")})
+
+
+def test_a_lost_node_is_reported_once_and_again_when_it_is_back(losses: Losses) -> None:
+    assert losses.since_last_look(with_nodes(())) == []
+    assert losses.since_last_look(with_nodes(("node-b",))) == [
+        "Node lost: node-b; no server there is ready"
+    ]
+    assert losses.since_last_look(with_nodes(("node-b",))) == []
+    waiting = with_nodes(("node-b", "node-c"), phase="waiting for servers on node-b and node-c")
+    assert losses.since_last_look(waiting) == ["Node lost: node-c; no server there is ready"]
+    assert losses.since_last_look(with_nodes(())) == [
+        "Node back, or another in its place: node-b and node-c"
+    ]
+
+
+def test_a_node_whose_server_is_still_to_start_is_not_lost(losses: Losses) -> None:
+    for starting in ({"waited_seconds": None}, {"phase": "waiting for servers"}):
+        assert losses.since_last_look(with_nodes(("node-a", "node-b"), **starting)) == []
+
+
+def test_many_lost_nodes_take_one_line(losses: Losses) -> None:
+    (line,) = losses.since_last_look(with_nodes(tuple(f"node-{n:03}" for n in range(500))))
+    assert "node-000, node-001, node-002 and 497 more" in line
+
+
 def test_the_next_run_of_a_campaign_has_losses_of_its_own(
     stack: DeployedStack, losses: Losses
 ) -> None:
