@@ -21,6 +21,7 @@ from .commands.run import run
 from .commands.show import show
 from .commands.up import up
 from .commands.watch import watch
+from .printing.output import StackOption
 from .sentences import Command, Commands
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ def _print_version(requested: bool) -> None:
 
 @app.callback()
 def main(
+    stack: StackOption = "rackrate",
     version: Annotated[
         bool,
         typer.Option(

@@ -23,8 +23,20 @@ from rich.text import Text
 
 from rackrate_text.printable import printable
 
+
+def _before_or_after(context: typer.Context, option: typer.CallbackParam, value: str) -> str:
+    """The stack that is named after the command, or else the one before it."""
+    source = context.get_parameter_source(str(option.name))
+    if context.obj is None or (source is not None and source.name != "DEFAULT"):
+        context.obj = value  # which the contexts of commands inherit
+    return str(context.obj)
+
+
 StackOption = Annotated[
-    str, typer.Option("--stack", metavar="NAME", help="Name of the deployed stack.")
+    str,
+    typer.Option(
+        "--stack", metavar="NAME", help="Name of the deployed stack.", callback=_before_or_after
+    ),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of text.")

@@ -14,6 +14,7 @@ import pytest
 from rackrate_cli.completion import complete_campaign, complete_run
 from rackrate_cli.main import app
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from tests.waiting import HUNG_SECONDS
 
@@ -64,6 +65,20 @@ def test_the_help_of_all_names_every_command_and_the_exit_codes(
     assert "docs/cli.md" in shown and "─ Commands ─" not in shown
     assert "<bool>" not in shown
     assert "--install-completion" in shown
+
+
+@pytest.mark.parametrize("command", [("list",), ("campaign", "list"), ("doctor",)], ids=" ".join)
+def test_the_stack_is_named_before_or_after_the_command(
+    command: tuple[str, ...], aws: str, here: None
+) -> None:
+    def sentence(*arguments: str) -> str:
+        return CliRunner().invoke(app, arguments).output
+
+    asked = sentence(*command, "--stack", "mine")
+    assert '"mine"' in asked
+    assert sentence("--stack", "mine", *command) == asked
+    assert sentence("--stack", "other", *command, "--stack", "mine") == asked
+    assert sentence("--stack", "other", *command, "--stack", "rackrate") == sentence(*command)
 
 
 def test_the_version_is_the_package_s(rackrate: Rackrate) -> None:
