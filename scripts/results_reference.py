@@ -1,8 +1,9 @@
 """Generate the references of results: the schemas of results and campaigns, the tables' columns.
 
 The schemas come from the types in `rackrate_contract`, which check results. The columns are those
-that `rackrate.results.rows` writes. They go to results.md, to the tables of templates/results.yaml,
-and to the list of their order. A new tool's columns are appended to it.
+that `rackrate.results.rows` and `rackrate_contract.tables` name. They go to results.md, to the
+tables of templates/results.yaml, and to the list of their order. A new tool's columns are appended
+to it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from rackrate.plan.model import Plan
-from rackrate.results.rows import PUBLISHED, TRIALS, VERDICTS
-from rackrate.results.tables import Column, glue_columns
+from rackrate.results.rows import PUBLISHED, TRIALS
+from rackrate.results.tables import glue_columns
 from rackrate_contract.campaign import CampaignResults
 from rackrate_contract.document import Document
 from rackrate_contract.results import Results
+from rackrate_contract.tables import ANSWERS, VERDICTS, Column
 from scripts.markdown import ROOT, table, with_part
 
 SCHEMA = ROOT / "docs" / "results.schema.json"
@@ -55,11 +57,12 @@ def _schema(model: type[Document], title: str) -> str:
 def documents() -> dict[Path, str]:
     """The generated files by path."""
     reference, template = REFERENCE.read_text(), TEMPLATE.read_text()
-    for name, columns in (("trials", TRIALS), ("verdicts", VERDICTS)):
+    for name, columns in (("trials", TRIALS), ("verdicts", VERDICTS), ("answers", ANSWERS)):
         rows = ((f"`{column.name}`", column.type, column.text) for column in columns)
         part = table(("column", "type", "what it is"), rows)
         reference = with_part(reference, f"columns of {name}", part)
-        template = _with_glue_columns(template, name, columns)
+        if name != "answers":
+            template = _with_glue_columns(template, name, columns)
     return {
         SCHEMA: _schema(PlannedResults, "Results of a rackrate run"),
         CAMPAIGN_SCHEMA: _schema(CampaignResults, "Results of a rackrate campaign"),

@@ -17,15 +17,15 @@ from rackrate.results.rows import (
     METRICS,
     PUBLISHED,
     TRIALS,
-    VERDICTS,
     parquet_key,
     trials_csv,
     trials_parquet,
     verdicts_parquet,
 )
-from rackrate.results.tables import Column, glue_columns, to_csv, to_parquet
+from rackrate.results.tables import glue_columns, to_parquet
 from rackrate_contract.arms import Node
 from rackrate_contract.results import MetricOfTest, Replacement
+from rackrate_contract.tables import RUN, VERDICTS, Column, to_csv, verdict_rows
 from rackrate_contract.verdicts import Baseline, Claim, KindOfPairs, PartitionPairs
 from tests import ROOT
 from tests.templates.cloudformation import load
@@ -64,7 +64,7 @@ def test_every_column_gets_a_value_from_somewhere():
     """A published column that nothing fills cannot be taken back."""
     results = samples.results(trials=samples.TRIALS)
     filled = set().union(*module._trial_rows(samples.TRIALS, results, NODES))
-    assert {column.name for column in (*module._RUN, *module._TRIAL, *module.NODES)} <= filled
+    assert {column.name for column in (*RUN, *module._TRIAL, *module.NODES)} <= filled
     sides = KindOfPairs(pairs=1, median=1.0)
     full = samples.verdict().model_copy(
         update={
@@ -72,7 +72,7 @@ def test_every_column_gets_a_value_from_somewhere():
             "stack": Claim(ci95=(1, 2), ci_simultaneous=(1, 2), verdict="better", reason=None),
         }
     )
-    filled = set().union(*module._verdict_rows(samples.results(verdicts=(full,))))
+    filled = set().union(*verdict_rows(samples.results(verdicts=(full,))))
     assert {column.name for column in VERDICTS} <= filled
 
 
