@@ -121,12 +121,12 @@ def _answer_table(answers: Sequence[Answer], sides: Sequence[tuple[str, str]], w
 
 def _sides(answers: Sequence[Answer]) -> list[tuple[str, str]]:
     """The arms, each with the one that it is compared with."""
-    return list(dict.fromkeys((answer.arm, answer.baseline) for answer in answers))
+    return list(dict.fromkeys(answer.sides for answer in answers))
 
 
 def _name(answer: Answer, sides: Sequence[tuple[str, str]]) -> str:
     """The answer's name, with the arm if there are several."""
-    return answer.name if len(sides) == 1 else f"{answer.arm}: {answer.name}"
+    return answer.name if len(sides) == 1 else f"{answer.sides[0]}: {answer.name}"
 
 
 def _with_interval(value: float | None, ends: Sequence[float] | None) -> str:

@@ -20,7 +20,6 @@ from ..reading.requirements import Checked
 from ..reading.runs import Run
 
 if TYPE_CHECKING:
-    from rackrate_contract.arms import Arm
     from rackrate_contract.results import Findings
     from rackrate_contract.verdicts import Verdict
 
@@ -123,7 +122,11 @@ def by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 def scope_line(results: Findings, verdicts: Sequence[Verdict]) -> str:
     """What is compared, and what the verdicts are about, in one line."""
     first = verdicts[0]
-    line = f"{_arm(results, first.arm)} against {_arm(results, first.baseline.text)}"
+    pairs = {arm.name: arm.pairs for arm in results.arms if arm.pairs != "any"}
+    line = " against ".join(
+        f"{title} (pairs {pairs[name].replace('-', ' ')})" if name in pairs else title
+        for name, title in zip((first.arm, first.baseline.text), first.sides, strict=True)
+    )
     tests: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.scope == "these nodes":
@@ -133,7 +136,7 @@ def scope_line(results: Findings, verdicts: Sequence[Verdict]) -> str:
     for about, names in tests.items():
         line += f", {about}" + ("" if len(tests) == 1 else f" ({listed(names)})")
     # A comparison with other runs is about more than the time of this one.
-    if first.span_seconds is not None and _short(first) == first.baseline.name:
+    if first.span_seconds is not None and _short(first) == first.sides[1]:
         line += f", {duration(first.span_seconds)}"
     return line
 
@@ -147,7 +150,7 @@ def verdict_table(verdicts: Sequence[Verdict], family: Sequence[Verdict], width:
     table.add_column("Test", min_width=10, overflow="fold")
     table.add_column("Change", justify="right", no_wrap=True)
     table.add_column(
-        Text(f"{_short(verdicts[0])} \u2192\n{verdicts[0].arm}"),
+        Text(f"{_short(verdicts[0])} \u2192\n{verdicts[0].sides[0]}"),
         min_width=18 if width >= _ROOMY else 10,
         overflow="fold",
     )
@@ -186,7 +189,7 @@ def _short(verdict: Verdict) -> str:
     baseline = verdict.baseline
     if baseline.is_earlier_run:
         return "earlier"
-    return "other run" if baseline.name.startswith(f"{verdict.arm} (") else baseline.name
+    return "other run" if baseline.name.startswith(f"{verdict.arm} (") else verdict.sides[1]
 
 
 def word(verdict: str, lacks: str) -> str:
@@ -215,9 +218,9 @@ def limits(verdicts: Iterable[Verdict], width: int) -> list[str]:
         if ceiling is None or verdict.baseline.is_earlier_run:
             continue
         ours, theirs = (quantity(each, verdict.unit) for each in (ceiling.arm, ceiling.baseline))
-        arm = f"Limit, {verdict.test}: {verdict.arm} {percent(ceiling.arm_share)}"
+        arm = f"{verdict.test} limit: {verdict.sides[0]} {percent(ceiling.arm_share)}"
         arm += "," if ours == theirs else f" of {ours},"
-        baseline = f"{_short(verdict)} {percent(ceiling.baseline_share)} of {theirs}."
+        baseline = f"{_short(verdict)} {percent(ceiling.baseline_share)} of {theirs}"
         lines.append(f"{arm}{' ' if len(arm + baseline) < width else '\n  '}{baseline}")
     return lines
 
@@ -234,7 +237,7 @@ def _print_details(console: Console, verdicts: Sequence[Verdict]) -> None:
     """Print what is behind the verdicts of one comparison: variability, kinds of pairs."""
     table = plain_table(0)
     table.add_column("Behind the verdict", min_width=18, overflow="fold")
-    table.add_column(Text(verdicts[0].arm), justify="right", min_width=9, overflow="fold")
+    table.add_column(Text(verdicts[0].sides[0]), justify="right", min_width=9, overflow="fold")
     table.add_column(Text(_short(verdicts[0])), justify="right", min_width=9, overflow="fold")
     table.add_column("", overflow="fold")
     for verdict in verdicts:
@@ -314,15 +317,3 @@ def run_table(runs: list[Run], width: int = 80) -> Table:
 def say(console: Console, text: str, style: str = "") -> None:
     """Print plain text, without interpreting markup."""
     console.print(Text(text, style=style))
-
-
-def _arm(results: Findings, name: str) -> str:
-    """An arm with its placement; the name alone of what is no arm of the results."""
-    arms = {arm.name: arm for arm in results.arms}
-    return f"{name} ({_placement(arms[name])})" if name in arms else name
-
-
-def _placement(arm: Arm) -> str:
-    """An arm's placement strategy, and the zones of its pairs if the plan asked for some."""
-    zones = "" if arm.pairs == "any" else f", pairs {arm.pairs.replace('-', ' ')}"
-    return f"{arm.placement}{zones}"

@@ -167,6 +167,11 @@ class Answer(Document):
     """Whether the newest draw differs from the draws before it; null if that was not asked."""
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """What people read for the arm and for the baseline."""
+        return self.arm_title or self.arm, self.baseline_title or self.baseline
+
+    @property
     def name(self) -> str:
         """The test and its metric, or one name where both have the same."""
         return metric_of_test(self.test, self.metric)

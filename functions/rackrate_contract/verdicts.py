@@ -224,6 +224,11 @@ class Verdict(Document):
         return metric_of_test(self.test, self.metric)
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """What people read for the arm and for the baseline."""
+        return self.arm_title or self.arm, self.baseline_title or self.baseline.text
+
+    @property
     def levels(self) -> tuple[float | None, float | None]:
         """The levels of the arm and the baseline whose quotient is the ratio: geometric means.
 

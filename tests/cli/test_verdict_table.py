@@ -79,14 +79,14 @@ def test_each_throughput_has_a_line_on_how_near_both_arms_came_to_their_limits()
     ]
     content = results("r", verdicts=verdicts, regressions=[verdict(baseline="run r0")])
     shown = printed(content)
-    assert [line for line in shown.splitlines() if line.startswith("Limit")] == [
-        "Limit, tcp-1: treatment 98.7 % of 1.00 Gbit/s, baseline 98.6 % of 500 Mbit/s.",
-        "Limit, tcp-8: treatment 98.7 %, baseline 98.6 % of 1.00 Gbit/s.",
-        f"Limit, tcp-2: treatment 98.7 % of 1.00 Gbit/s, baseline {UNKNOWN} of 500 Mbit/s.",
+    assert [line for line in shown.splitlines() if " limit: " in line] == [
+        "tcp-1 limit: treatment 98.7 % of 1.00 Gbit/s, baseline 98.6 % of 500 Mbit/s",
+        "tcp-8 limit: treatment 98.7 %, baseline 98.6 % of 1.00 Gbit/s",
+        f"tcp-2 limit: treatment 98.7 % of 1.00 Gbit/s, baseline {UNKNOWN} of 500 Mbit/s",
     ]
     narrow = printed(content, width=60).splitlines()
-    first = narrow.index("Limit, tcp-1: treatment 98.7 % of 1.00 Gbit/s,")
-    assert narrow[first + 1] == "  baseline 98.6 % of 500 Mbit/s."
+    first = narrow.index("tcp-1 limit: treatment 98.7 % of 1.00 Gbit/s,")
+    assert narrow[first + 1] == "  baseline 98.6 % of 500 Mbit/s"
     # Verbose output repeats none of these figures.
     assert printed(content, verbose=True).count("98.6 %") == shown.count("98.6 %")
 
@@ -124,7 +124,7 @@ def test_every_figure_of_a_verdict_is_shown() -> None:
     for figure in (
         "tcp-1", "throughput", "493 → 987 Mbit/s", "1.00 Gbit/s", "500 Mbit/s",
         "+100 %", "+99.4 to +101 %", "better", "457 → 155 µs", "−66.9 to −64.8 %",
-        "treatment (cluster) against baseline (none), on these nodes",
+        "treatment against baseline, on these nodes",
     ):  # fmt: skip
         assert figure in text, figure
 
@@ -193,7 +193,7 @@ def test_an_arm_whose_pairs_are_across_zones_says_so() -> None:
     document = json.loads(results("r"))
     document["arms"][1]["pairs"] = "across-zones"
     text = " ".join(printed(json.dumps(document).encode()).split())
-    assert "baseline (none, pairs across zones)" in text
+    assert "against baseline (pairs across zones)," in text
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,18 @@ def test_failed_trials_are_counted_with_their_causes() -> None:
     assert "cause 4" in printed(content, verbose=True)
 
 
+def test_arms_are_called_what_they_are() -> None:
+    titles = {"arm_title": "cluster group", "baseline_title": "no group"}
+    text = printed(results("r", verdicts=[verdict(**titles)]), verbose=True)
+    assert "cluster group against no group, on these nodes" in text
+    assert "tcp-1 limit: cluster group 98.7 %" in text
+    assert "treatment" not in text and "baseline" not in text
+
+
 def test_each_arm_has_its_own_table() -> None:
     text = printed(results("r", verdicts=[verdict(), verdict(arm="spread")]))
     assert "spread against baseline" in text
-    assert "treatment (cluster) against" in text
+    assert "treatment against baseline" in text
 
 
 def test_no_verdict_is_printed_in_words() -> None:

@@ -337,7 +337,7 @@ def line(answer: Answer) -> str:
 
 def heading(answer: Answer) -> str:
     """The two sides of an answer."""
-    return f"{answer.arm_title or answer.arm} against {answer.baseline_title or answer.baseline}"
+    return " against ".join(answer.sides)
 
 
 def subject(answer: Answer) -> str:

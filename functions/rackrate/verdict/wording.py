@@ -122,12 +122,12 @@ def headlines(verdicts: Sequence[Verdict]) -> list[str]:
 def _against(verdict: Verdict) -> str:
     if verdict.baseline.is_earlier_run:
         return f"since {_earlier(verdict.baseline)}"
-    return f"against {verdict.baseline_title or verdict.baseline.name}"
+    return f"against {verdict.sides[1]}"
 
 
 def heading(verdict: Verdict) -> str:
     """The two sides of a verdict: two arms, or an arm now and in earlier runs."""
-    return f"{verdict.arm_title or verdict.arm} {_against(verdict)}"
+    return f"{verdict.sides[0]} {_against(verdict)}"
 
 
 def _earlier(baseline: Baseline) -> str:
@@ -279,7 +279,7 @@ def _steadiness(verdict: Verdict) -> str:
     if steadiness is None or (word := words.get(steadiness.verdict)) is None:
         return ""
     figures = f", variability {change(steadiness.ratio)}" if steadiness.ratio is not None else ""
-    return f"{subject(verdict)}: {verdict.arm_title or verdict.arm} is {word}{figures}."
+    return f"{subject(verdict)}: {verdict.sides[0]} is {word}{figures}."
 
 
 def subject(verdict: Verdict) -> str:

@@ -99,8 +99,8 @@ def comparison(page: Material, verdict: Verdict) -> Comparison:
 def _bars(page: Material, verdict: Verdict) -> Sequence[Side]:
     """The levels of both sides, with their documented limits."""
     baseline = verdict.baseline
-    arm = verdict.arm_title or verdict.arm
-    name = "earlier" if baseline.is_earlier_run else verdict.baseline_title or baseline.name
+    arm, name = verdict.sides
+    name = "earlier" if baseline.is_earlier_run else name
     numbers = page.arm_number(verdict.arm), page.baseline_number(baseline)
     levels = wording.sides(verdict)
     if (ceiling := verdict.ceiling) is None:
@@ -213,7 +213,7 @@ def _partitions(verdict: Verdict) -> str:
         + (f", median {quantity(kind.median, verdict.unit)}" if kind.pairs else "")
         for where, kind in kinds.items()
     )
-    return f"Partitions of {verdict.arm_title or verdict.arm}: {pairs}."
+    return f"Partitions of {verdict.sides[0]}: {pairs}."
 
 
 def _limit(ceiling: Ceiling | None) -> str:
