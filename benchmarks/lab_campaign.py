@@ -31,7 +31,7 @@ from benchmarks.points import ImpossibleFigure, Point, judge, positive
 from lab.fabric.luck import MEAN_RACK, Luck
 from lab.fabric.truth import Setting, truth
 from lab.up import network_scale
-from rackrate.verdict.student import student_t
+from rackrate_contract.student import student_t
 
 DRAWS = 6
 SEED = 20261122

@@ -209,6 +209,9 @@ class Verdict(Document):
     """Probability that the run's most blocks settle it, while it is open."""
     more_runs: int | None = None
     """How many more earlier runs a verdict needs."""
+    smallest_regression: float | None = None
+    """The ratio of the smallest regression that the earlier runs show in half of the cases; null
+    for an arm of the same run, and with fewer than four earlier runs."""
     threshold: float
     """Differences below this share do not matter."""
     ceiling: Ceiling | None
@@ -251,6 +254,18 @@ class Verdict(Document):
         if self.stack is not None and self.scope != "these nodes":
             return self.stack.ci_simultaneous
         return self.ci_simultaneous
+
+    @property
+    def margin(self) -> float:
+        """The regression that a gate has to show: twice the share that does not matter."""
+        return 2 * self.threshold
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether its earlier runs do not show a regression of the margin, as far as is known."""
+        least = 1 + self.margin
+        smallest = self.smallest_regression
+        return smallest is not None and not 1 / least <= smallest <= least
 
     @property
     def is_decided(self) -> bool:

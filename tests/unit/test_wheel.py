@@ -142,7 +142,7 @@ def test_the_wheel_has_the_command_and_no_test_lab_or_function(wheel):
 def test_the_metadata_say_what_an_installer_needs(metadata):
     needed = [Requirement(each) for each in metadata.get_all("Requires-Dist")]
     always = {each.name for each in needed if each.marker is None}
-    assert always == {"boto3", "pydantic", "rich", "typer"}
+    assert always == {"boto3", "mpmath", "pydantic", "rich", "typer"}
     assert {each.name for each in needed} - always == {"jsonschema"}
     # Without it boto3 cannot read the credentials of `aws login`.
     assert [each.extras for each in needed if each.name == "boto3"] == [{"crt"}]

@@ -20,7 +20,7 @@ from rackrate.plan.planned_run import PlannedRun
 from rackrate.results.build import RunTimes, count_trials, metrics_of, no_warm_up, versions_of
 from rackrate.tools.base import TestBase
 from rackrate.verdict import analysis, wording
-from rackrate.verdict.analysis import cross_verdicts, not_recorded
+from rackrate.verdict.analysis import close_in_time, cross_verdicts, not_recorded
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_arms, shared_tests, unshared
 from rackrate_contract.arms import Arm
@@ -192,6 +192,7 @@ def build_comparison(
         *notes,
         *(f"Not compared: {note}." for note in _unshared(ours, theirs)),
         *(f"{capitalized(not_recorded(fact, len(theirs)))}." for fact in differed.unrecorded),
+        *(f"{capitalized(close)}." for close in [close_in_time(before)] if close),
     ]
     run = ComparedRun.from_fields(
         times,

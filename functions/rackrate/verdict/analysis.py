@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rackrate.histograms import Histogram, merged
 from rackrate.measure.trials import Trial
 from rackrate.plan.ceilings import ceiling, limit_for
+from rackrate.plan.fields import LEAST_RUNS
 from rackrate.plan.looks import look_level, looks
 from rackrate.tools.base import Metric, TestBase, least_for
 from rackrate.verdict.differences import differences
@@ -23,6 +24,7 @@ from rackrate.verdict.network_cards import network_card_warnings
 from rackrate.verdict.together import together
 from rackrate.verdict.together import warnings as together_warnings
 from rackrate_contract.arms import Arm, arm_titles
+from rackrate_contract.gates import within_a_day
 from rackrate_contract.trials import Mark
 from rackrate_contract.verdicts import (
     Baseline,
@@ -180,12 +182,20 @@ def against_earlier_runs(
         note for run_id, run in before.items() for note in unshared(after, run, f"the run {run_id}")
     ]
     notes += [not_recorded(what, len(runs)) for what in differed.unrecorded]
+    if close := close_in_time(runs):
+        notes.append(close)
     baseline = Baseline(name, tuple(before))
     return EarlierRuns(
         cross_verdicts(after, runs, lambda _: baseline),
         differed.changes,
         [f"compare_with: {note}" for note in notes],
     )
+
+
+def close_in_time(runs: Sequence[Evidence]) -> str | None:
+    """A clause on runs that were measured within a day; None on others, and on too few runs."""
+    span = _span_seconds(trial for run in runs for trial in run.measured.values())
+    return None if span is None or len(runs) < LEAST_RUNS else within_a_day(len(runs), span)
 
 
 def not_recorded(what: str, others: int) -> str:
@@ -296,7 +306,9 @@ def _verdict(
     threshold = side.evidence.planned_run.plan.threshold
     partitions = partition_pairs(side.its_arm, side.trials(test), metric.name)
     names = side.title, reference.title
-    span = _span_seconds(side.evidence, (side.arm, reference.arm))
+    arms = side.arm, reference.arm
+    # The tests take turns in each block, so all of them have the same span.
+    span = _span_seconds(t for key, t in side.evidence.measured.items() if key.arm in arms)
     return Verdict.from_fields(
         finding,
         test=test.name,
@@ -376,12 +388,8 @@ def _drift(finding: Finding, metric: Metric, arms: tuple[str, str], family: int)
     return None if drift is None else drift.text
 
 
-def _span_seconds(evidence: Evidence, arms: tuple[str, str]) -> float | None:
-    """How long arms were measured, from the start of the first trial to the end of the last.
-
-    The tests take turns in each block, so all of them have the same span.
-    """
-    trials = [trial for key, trial in evidence.measured.items() if key.arm in arms]
+def _span_seconds(trials: Iterable[Trial]) -> float | None:
+    """How long trials took, from the start of the first to the end of the last."""
     times = [trial.interval for trial in trials if trial.interval is not None]
     if not times:
         return None

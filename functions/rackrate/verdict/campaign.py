@@ -21,9 +21,9 @@ from rackrate.verdict.draws import (
 from rackrate.verdict.enough import reason_to_stop
 from rackrate.verdict.estimate import CONFIDENCE, ratios
 from rackrate.verdict.headline import headline
-from rackrate.verdict.student import student_t
 from rackrate.verdict.wording import levels, still_open, what_differed
 from rackrate_contract.campaign import BETWEEN_RUNS, Answer, AnswerScope, CampaignStopped, DrawRatio
+from rackrate_contract.student import student_t
 from rackrate_contract.verdicts import Difference, Verdict
 from rackrate_text.units import change, changes, duration, percent
 from rackrate_text.words import counted, listed, metric_of_test

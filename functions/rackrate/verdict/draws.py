@@ -40,7 +40,7 @@ from rackrate.verdict.estimate import (
     settle,
     why_inconclusive,
 )
-from rackrate.verdict.student import student_t
+from rackrate_contract.student import student_t
 from rackrate_contract.verdicts import Better, Ends, Word
 from rackrate_text.words import counted
 

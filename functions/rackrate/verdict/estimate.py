@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
-from rackrate.verdict.student import satterthwaite, student_t
+from rackrate_contract.gates import ERROR as ERROR
+from rackrate_contract.student import satterthwaite, student_t
 from rackrate_contract.verdicts import Better, Ends, Word
 from rackrate_text.units import percent
 
-#: The probability that any verdict of a run is wrong about a difference, or about its absence.
-ERROR = 0.05
 CONFIDENCE = 1 - ERROR
 #: Probability that the recommended blocks or pairs settle a verdict, if the difference is as
 #: estimated.

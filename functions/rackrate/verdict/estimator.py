@@ -41,7 +41,8 @@ from rackrate.verdict.estimate import (
     why_inconclusive,
 )
 from rackrate.verdict.layout import Floats, Layout, Value
-from rackrate.verdict.student import mean_freedom, satterthwaite
+from rackrate_contract.gates import smallest_regression, variance_of_next
+from rackrate_contract.student import mean_freedom, satterthwaite
 from rackrate_contract.verdicts import Better, Claim, Ends, Scope, Word
 from rackrate_text.words import counted
 
@@ -130,6 +131,8 @@ class Finding:
         scope: the widest scope to which the word applies.
         stack: the claim about the stack's placement; None with too few pairs.
         more_runs: how many further earlier runs a verdict needs.
+        smallest_regression: the ratio of the smallest regression that the earlier runs show in half
+            of the cases; None for arms of one run, and with fewer than `LEAST_RUNS` of them.
         more_blocks: about how many further blocks would settle the verdict; None when it is
             settled, or when no reasonable number would settle it.
         more_pairs: about how many further pairs in each arm would settle it for the stack.
@@ -155,6 +158,7 @@ class Finding:
     scope: Scope = "these nodes"
     stack: Claim | None = None
     more_runs: int | None = None
+    smallest_regression: float | None = None
     more_blocks: int | None = None
     more_pairs: int | None = None
     prospect: float | None = None
@@ -219,6 +223,11 @@ def answer_runs(questions: Sequence[RunsQuestion], *, threshold: float) -> list[
             scope="this run",
             more_blocks=None,
             prospect=None,
+            smallest_regression=None
+            if study.nodes is None
+            else smallest_regression(
+                study.nodes.half_width(outlook.confidence), threshold, question.better
+            ),
         )
         for question, study, word in zip(questions, studies, words, strict=True)
     ]
@@ -312,7 +321,7 @@ def _study_of_runs(finding: Finding, question: RunsQuestion) -> _Study:
                 more_runs=LEAST_RUNS - runs,
             )
         )
-    of_runs = float(levels.var(ddof=1)) * (1 + 1 / runs)
+    of_runs = variance_of_next(levels.tolist())
     least = _least(finding, question.resolution)
     return _Study(finding, Estimate(difference, 0.0, 1.0, of_runs, runs - 1.0, runs, least))
 

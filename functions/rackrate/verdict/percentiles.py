@@ -12,7 +12,7 @@ from rackrate.histograms import Histogram, merged
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.tools.base import least_for
 from rackrate.verdict.layout import Floats
-from rackrate.verdict.student import student_t
+from rackrate_contract.student import student_t
 from rackrate_contract.verdicts import Ends, Percentiles
 
 #: The percentiles by name.

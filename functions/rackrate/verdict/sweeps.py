@@ -25,9 +25,9 @@ from rackrate.verdict.estimate import (
     settle,
     why_inconclusive,
 )
-from rackrate.verdict.student import satterthwaite
 from rackrate_contract.arms import Arm
 from rackrate_contract.campaign import SweepCell
+from rackrate_contract.student import satterthwaite
 from rackrate_contract.verdicts import Summary
 from rackrate_text.units import change_with_interval, percent, quantity
 from rackrate_text.words import metric_of_test

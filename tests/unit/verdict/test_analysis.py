@@ -261,6 +261,39 @@ def test_a_run_is_judged_against_four_earlier_ones():
     assert earlier.warnings == []
 
 
+def started(run, days):
+    """A run, so many days later."""
+    times = (f"2026-11-{1 + days:02d}T08:00:00Z", f"2026-11-{1 + days:02d}T08:05:00Z")
+    update = dict(zip(("started_at", "finished_at"), times, strict=True))
+    trials = {key: trial.model_copy(update=update) for key, trial in run.trials.items()}
+    return replace(run, trials=trials)
+
+
+def test_earlier_runs_of_one_day_are_said_not_to_show_how_days_differ():
+    def warnings(*days):
+        runs = zip(four_runs().items(), days, strict=False)
+        before = {name: started(run, day) for (name, run), day in runs}
+        return against_earlier_runs(evidence(VALUES), before, name="main").warnings
+
+    (warning,) = warnings(1, 1, 1, 1)
+    assert warning.startswith("compare_with: the 4 runs were measured within 5 min 00 s, so")
+    assert warnings(1, 2, 3, 4) == []
+    assert warnings(1, 1, 1) == [], "three decide nothing"
+
+
+def test_a_verdict_against_earlier_runs_has_the_smallest_regression_that_they_show():
+    quiet = against_earlier_runs(evidence(VALUES), four_runs(), name="main").verdicts
+    noisy = four_runs(1.0, 1.2, 0.8, 1.1)
+    loud = against_earlier_runs(evidence(VALUES), noisy, name="main").verdicts
+    for verdicts, is_blind in ((quiet, False), (loud, True)):
+        assert {v.is_blind for v in verdicts} == {is_blind}
+        assert all((v.smallest_regression < 1) == (v.better == "higher") for v in verdicts)
+    few = against_earlier_runs(evidence(VALUES), {"run-1": evidence(VALUES)}, name="run-1").verdicts
+    assert {v.smallest_regression for v in (*few, *analyze_run(evidence(VALUES)).verdicts)} == {
+        None
+    }
+
+
 def test_an_earlier_run_that_measured_nothing_of_a_metric_does_not_count_for_it():
     runs = four_runs()
     runs["run-4"] = evidence({**VALUES, ("tcp-1", "treatment"): [None] * 6})

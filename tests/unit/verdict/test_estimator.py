@@ -16,7 +16,8 @@ from rackrate.verdict.estimator import Question, RunsQuestion, answer, answer_ru
 from rackrate.verdict.layout import Value
 from rackrate.verdict.percentiles import percentiles
 from rackrate.verdict.steadiness import compare_steadiness, spread
-from rackrate.verdict.student import student_t
+from rackrate_contract.gates import half_width, smallest_regression
+from rackrate_contract.student import student_t
 from tests.unit.verdict.agreement import assert_agree
 from tests.unit.verdict.pairs import many_pairs, one_pair
 
@@ -353,6 +354,42 @@ def test_four_earlier_runs_give_a_verdict_by_their_spread():
     logs = np.log([1.0, 1.005, 0.995, 1.001])
     half = student_t(0.95, 3) * logs.std(ddof=1) * math.sqrt(1 + 1 / 4)
     assert math.log(slow.ci95[1] / slow.ci95[0]) == pytest.approx(2 * half, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("runs", "better", "count"), [(4, "higher", 1), (8, "lower", 1), (5, "lower", 3)]
+)
+def test_half_of_the_smallest_regressions_are_found(runs, better, count):
+    """The promise is a half. With several comparisons Holm's method finds a little more."""
+    chance = np.random.default_rng(runs)
+    sign = 1 if better == "lower" else -1
+
+    def found(size):
+        """The share of regressions that are found, as a share of the smallest size's logarithm."""
+        words = []
+        for _ in range(300):
+            levels = np.exp(chance.normal(0, 0.03, (count, runs)))
+            before = [[one_pair([float(level)]) for level in each] for each in levels]
+            now = chance.normal(0, 0.03, count)
+            alone = [RunsQuestion(one_pair([1.0]), runs_, better) for runs_ in before]
+            smallest = [f.smallest_regression for f in answer_runs(alone, threshold=0.05)]
+            assert all((math.log(ratio) > 0) == (sign > 0) for ratio in smallest)
+            changed = [
+                question._replace(arm=one_pair([ratio**size * math.exp(noise)]))
+                for question, ratio, noise in zip(alone, smallest, now, strict=True)
+            ]
+            words += [each.verdict for each in answer_runs(changed, threshold=0.05)]
+        return words.count("worse") / len(words)
+
+    assert 0.45 < found(1.0) < (0.55 if count == 1 else 0.75)
+    assert found(0.5) < 0.25, "smaller ones are mostly missed"
+
+
+def test_the_command_foretells_the_smallest_regression_of_a_gate():
+    levels = [1.0, 1.05, 0.97, 1.02, 1.01]
+    (finding,) = answer_runs([runs_question(1.0, *levels)], threshold=0.05)
+    foretold = smallest_regression(half_width(list(np.log(levels)), 1), 0.05, "higher")
+    assert foretold == pytest.approx(finding.smallest_regression, rel=1e-9)
 
 
 def test_earlier_runs_of_one_block_are_values_too():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rackrate.verdict.student import _rounded_down, outside, student_t
+from rackrate_contract.student import _rounded_down, outside, student_t
 
 FREEDOMS = [1, 1.5, 2, 2.3, 5, 9, 10, 42, 145, 501, 1000, 2238, 3000, 1e4, 1e6]
 
