@@ -268,7 +268,9 @@ class Watch[R: Record]:
     def _stop(self) -> bool:
         """Stop the execution. Returns whether AWS has answered; a second signal ends the tries."""
         try:
-            self._stack.stop(self._followed.arn, "stopped from the command line")
+            where = f"s3://{self._stack.bucket}/{self._kind.key}s/{self._followed.id}/"
+            cause = f"stopped from the command line; what it had measured is in {where}"
+            self._stack.stop(self._followed.arn, cause)
         except (BotoCoreError, ClientError) as error:
             if is_temporary(error) and self._interruption.count < 2:
                 return False  # the poll that follows knows for how long

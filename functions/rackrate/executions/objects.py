@@ -82,11 +82,12 @@ class Objects:
         return url
 
     def link_validity(self, key: str) -> str:
-        """A sentence on how long such a link is valid, and what to do afterwards."""
+        """What such a link to a page is, how long it is valid, and what to do afterwards."""
         return (
-            f"at most {LINK_SECONDS // 3600} hours, often less: it ends with the credentials of the"
-            " function that signed it, and Lambda does not tell when that is. Then: aws s3 cp"
-            f" s3://{self.bucket_name}/{key} ."
+            "The link opens the page with all figures and charts for anyone who has it, without an"
+            f" AWS account. It works for at most {LINK_SECONDS // 3600} hours, often less: it ends"
+            " with the credentials of the function that signed it, and Lambda does not tell when"
+            f" that is. Afterwards, `aws s3 cp s3://{self.bucket_name}/{key} .` fetches the page."
         )
 
     @functools.cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rackrate.measure.trials import TrialState
@@ -9,9 +10,9 @@ from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.verdict.headline import headline
 from rackrate_contract.campaign import Answer, DrawRatio
 from rackrate_contract.trials import Mark, TrialKey
-from rackrate_contract.verdicts import Baseline, Difference, Pairs, Verdict
+from rackrate_contract.verdicts import Baseline, Difference, Pairs, Steadiness, Verdict
 from rackrate_text.failures import Loss, grouped
-from rackrate_text.units import change, changes, duration, moment, shift
+from rackrate_text.units import change, changes, duration, moment, percent, shift
 from rackrate_text.words import (
     capitalized,
     counted,
@@ -22,6 +23,7 @@ from rackrate_text.words import (
 )
 
 _REASONS_SHOWN = 3
+_MOST_IN_BRIEF = 3
 #: The cause of trials of which nothing is stored.
 NEVER_RAN = "never ran"
 #: How many differences between runs a sentence names. The page lists all.
@@ -40,6 +42,7 @@ MARKS = {
     "ena_express_unused": "ran on a node that had ENA Express and did not use it",
     "few_connections": "ran on a node for which EC2 could track few more connections",
 }
+_MANY_TIMES = 10
 #: The conclusion mentions a mark if at least this share of the measured trials has it.
 MANY_MARKED = 0.1
 
@@ -187,11 +190,19 @@ def what_differed(
     return f"What differed {between}: {'; '.join(shown)}."
 
 
-def with_scale(conclusion: str, scale: float | None) -> str:
-    """A conclusion with the scale of a lab's network, for places without the page."""
-    if scale is None:
-        return conclusion
-    return f"{conclusion} Network scaled by {scale:g}: figures are not EC2's."
+def in_brief(conclusion: str, scale: float | None) -> str:
+    """A conclusion in at most three sentences, for a place with a line for each comparison.
+
+    Args:
+        conclusion: the conclusion, whose first sentences say the most.
+        scale: the scale of a lab's network, which is one of the sentences; None on AWS.
+    """
+    # No sentence has a period before a space, because the reasons in it have none.
+    sentences = re.split(r"(?<=\.) ", conclusion)
+    if scale is not None:
+        network = f"Network scaled by {scale:g}: figures are not EC2's."
+        sentences = [*sentences[: _MOST_IN_BRIEF - 1], network]
+    return " ".join(sentences[:_MOST_IN_BRIEF])
 
 
 def line(verdict: Verdict) -> str:
@@ -278,8 +289,18 @@ def _steadiness(verdict: Verdict) -> str:
     words = {"better": "steadier", "worse": "less steady"}
     if steadiness is None or (word := words.get(steadiness.verdict)) is None:
         return ""
-    figures = f", variability {change(steadiness.ratio)}" if steadiness.ratio is not None else ""
+    figures = f", {_varies(steadiness)}" if steadiness.ratio is not None else ""
     return f"{subject(verdict)}: {verdict.sides[0]} is {word}{figures}."
+
+
+def _varies(steadiness: Steadiness) -> str:
+    """How the CV changed; both if it is so many times the other that a change in % says little."""
+    ratio = steadiness.ratio or 1.0
+    if 1 / _MANY_TIMES <= ratio <= _MANY_TIMES:
+        return f"variability {change(ratio)}"
+    verb = "rose" if ratio > 1 else "fell"
+    before, after = percent(steadiness.baseline), percent(steadiness.arm)
+    return f"the CV {verb} from {before.removesuffix(' %')} to {after}"
 
 
 def subject(verdict: Verdict) -> str:

@@ -24,8 +24,9 @@ def ended(store):
         RUN,
         "running",
         "2026-11-21T08:00:00Z",
+        trials_measured=36,
         trials_failed=0,
-        conclusion="It is better.",
+        conclusion="It is better. It is steadier. It is warm. It is late.",
         lab_scale=None,
     )
     store.runs.put(RUN, "analysis.json", analysis())
@@ -45,7 +46,10 @@ def ended(store):
 
 def test_a_good_run_says_what_it_found_in_a_few_words_with_links(ended):
     output = ended(dashboard_url=DASHBOARD).output
-    assert (output.status, output.conclusion) == ("succeeded", "It is better.")
+    assert (output.status, output.conclusion) == (
+        "succeeded",
+        "It is better. It is steadier. It is warm.",
+    )
     assert output.verdicts == (
         "tcp-1 throughput +92.3 %, 4.95 → 9.52 Gbit/s (95 % CI +90.2 to +94.5 %): better,"
         " treatment against baseline",
@@ -55,6 +59,7 @@ def test_a_good_run_says_what_it_found_in_a_few_words_with_links(ended):
         " difference, treatment since run-20261120-090000-ab12",
     )
     assert output.report.startswith(f"https://results.s3.us-east-1.amazonaws.com/{PAGE}?")
+    assert output.report_valid.startswith("The link opens the page with all figures and charts")
     assert "at most 12 hours, often less" in output.report_valid
     assert f"s3://results/{PAGE}" in output.report_valid
     assert output.dashboard == DASHBOARD
@@ -68,7 +73,9 @@ def test_a_stack_without_a_dashboard_has_none_to_show(ended):
 def test_the_scale_of_a_lab_stands_beside_its_figures(ended, store):
     store.runs.update(RUN, lab_scale=0.05)
     conclusion = ended().output.conclusion
-    assert conclusion == "It is better. Network scaled by 0.05: figures are not EC2's."
+    assert conclusion == (
+        "It is better. It is steadier. Network scaled by 0.05: figures are not EC2's."
+    )
 
 
 def test_a_failed_run_is_reported_without_a_document_and_says_where_its_report_is(ended, store):

@@ -113,6 +113,33 @@ def test_steadiness_is_said_when_the_arms_differ_in_it(word, words):
     assert words in wording.sentence([verdict(steadiness=decided)])
 
 
+@pytest.mark.parametrize(
+    ("arm", "baseline", "words"),
+    [
+        (0.09, 0.00122, "the CV rose from 0.122 to 9 %"),
+        (0.001, 0.02, "the CV fell from 2 to 0.1 %"),
+    ],
+)
+def test_a_variability_that_is_many_times_the_other_is_said_by_both(arm, baseline, words):
+    steadiness = verdict().steadiness.model_copy(
+        update={"arm": arm, "baseline": baseline, "ratio": arm / baseline}
+    )
+    text = wording.sentence([verdict(steadiness=steadiness)])
+    assert words in text and "variability" not in text
+
+
+@pytest.mark.parametrize("scale", [None, 0.1])
+def test_a_conclusion_in_brief_has_at_most_three_sentences(scale):
+    verdicts = [verdict(), inconclusive()]
+    whole = wording.sentence(verdicts, [regression()], differences=())
+    text = wording.in_brief(whole, scale)
+    assert (len(re.findall(r"\.(?: |$)", whole)), len(re.findall(r"\.(?: |$)", text))) == (6, 3)
+    assert text.startswith("Against baseline, on these nodes, treatment is better in tcp-1")
+    assert text.endswith("figures are not EC2's.") == (scale is not None)
+    first = wording.headlines([verdict()])[0]
+    assert wording.in_brief(first, None) == first
+
+
 @pytest.mark.parametrize("word", ["inconclusive", "no meaningful difference"])
 def test_steadiness_that_does_not_differ_is_left_out(word):
     alike = verdict().steadiness.model_copy(update={"verdict": word})

@@ -51,7 +51,7 @@ def _output(
         status=status,
         conclusion=""
         if results is None
-        else wording.with_scale(results.conclusion, results.campaign.lab_scale),
+        else wording.in_brief(results.conclusion, results.campaign.lab_scale),
         answers=() if results is None else _lines(results),
         report=None if page is None else store.objects.link(page),
         report_valid=None if page is None else store.objects.link_validity(page),

@@ -62,7 +62,7 @@ def compare(
         "text/html",
     )
     return ComparisonOutput(
-        conclusion=wording.with_scale(document.conclusion, document.run.lab_scale),
+        conclusion=wording.in_brief(document.conclusion, document.run.lab_scale),
         differences=document.comparison.differences,
         verdicts=tuple(wording.line(verdict) for verdict in document.verdicts),
         report=store.objects.link(page),

@@ -185,7 +185,7 @@ def _output(
     verdicts = () if analysis is None else (*analysis.verdicts, *analysis.regressions)
     return RunOutput(
         status=status,
-        conclusion="" if run is None else wording.with_scale(run.conclusion, run.lab_scale),
+        conclusion="" if run is None else wording.in_brief(run.conclusion, run.lab_scale),
         verdicts=tuple(wording.line(verdict) for verdict in verdicts),
         report=None if page is None else store.objects.link(page),
         report_valid=None if page is None else store.objects.link_validity(page),
