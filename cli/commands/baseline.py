@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rackrate_text.words import counted, listed
+from rackrate_text.units import change, percent
+from rackrate_text.words import counted, listed, metric_of_test
 
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, Refusal
 from ..printing.output import JsonOption, Output, StackOption
-from ..printing.verdict import run_table
-from ..reading.baselines import LEAST_RUNS, MOST_RUNS, Baseline, checked_name, what_a_gate_needs
+from ..printing.verdict import plain_table, run_table
+from ..reading.baselines import (
+    LEAST_RUNS,
+    MOST_RUNS,
+    Baseline,
+    checked_name,
+    measured_when,
+    what_a_gate_needs,
+    what_a_gate_shows,
+)
+from ..reading.documents import read_results
 from ..reading.kinds import RUN
 from ..reading.run_ids import find_measured_run
 from ..reading.stack import Stack
@@ -58,7 +68,8 @@ def set_baseline(
         raise Refusal(f"A baseline has at most {MOST_RUNS} runs; name fewer than {len(runs)}.")
     before, after = _change(stack, name, lambda _: runs)
     was = "" if before is None or before.run_ids == runs else f"; it was {_shown(before.run_ids)}"
-    _print_change(Output(as_json), f"Baseline {name} is {_shown(runs)}{was}.", before, after)
+    message = f"Baseline {name} is {_shown(runs)}{was}."
+    _print_change(Output(as_json), stack, message, before, after)
 
 
 @app.command("add", cls=Command)
@@ -88,7 +99,7 @@ def add_to_baseline(
         f"{has}{f', with {listed(added)}' if added else '; it had them already'}"
         f"{f', and no longer {listed(dropped)}' if dropped else ''}."
     )
-    _print_change(Output(as_json), message, before, after)
+    _print_change(Output(as_json), stack, message, before, after)
 
 
 @app.command("show", cls=Command)
@@ -96,7 +107,7 @@ def add_to_baseline(
 def show_baseline(
     name: NameArgument, stack_name: StackOption = "rackrate", as_json: JsonOption = False
 ) -> None:
-    """Show the runs of a baseline, and how many a gate still needs.
+    """Show the runs of a baseline, and what a gate against it needs or shows.
 
     Example: rackrate baseline show main
     """
@@ -115,12 +126,12 @@ def show_baseline(
             f"The run {run_id} is gone; take it out with `rackrate baseline remove {name}"
             f" {run_id}`."
         )
-    _print_what_is_missing(output, baseline)
     output.document(
         {
             "baseline": baseline.as_document(),
             "runs": [run.as_document() for run in runs],
             "gone": missing,
+            "gate": _print_gate(output, stack, baseline),
         }
     )
 
@@ -187,7 +198,7 @@ def _take_out(output: Output, stack: Stack, name: str, run_ids: Sequence[str]) -
         return left
 
     before, after = _change(stack, name, without_them)
-    _print_change(output, f"Baseline {name} is {_shown(after.run_ids)}.", before, after)
+    _print_change(output, stack, f"Baseline {name} is {_shown(after.run_ids)}.", before, after)
 
 
 def _checked_runs(stack: Stack, name: str, run_ids: Sequence[str]) -> tuple[str, ...]:
@@ -218,16 +229,44 @@ def _change(stack: Stack, name: str, change: _Change) -> tuple[Baseline | None, 
     raise Refusal(f"Others keep changing the baseline {name}; try again.", EXIT_FAILED)
 
 
-def _print_change(output: Output, message: str, before: Baseline | None, after: Baseline) -> None:
-    """Say what a baseline is after a change, and what a gate still needs."""
+def _print_change(
+    output: Output, stack: Stack, message: str, before: Baseline | None, after: Baseline
+) -> None:
+    """Say what a baseline is after a change, and what a gate against it needs or shows."""
     output.say(message)
-    _print_what_is_missing(output, after)
-    output.document({"baseline": after.as_document(), "was": before and before.as_document()})
+    gate = _print_gate(output, stack, after)
+    was = before and before.as_document()
+    output.document({"baseline": after.as_document(), "was": was, "gate": gate})
 
 
-def _print_what_is_missing(output: Output, baseline: Baseline) -> None:
-    if len(baseline.run_ids) < LEAST_RUNS:
-        output.say(f"For now: {what_a_gate_needs(len(baseline.run_ids), baseline.name)}.")
+def _print_gate(output: Output, stack: Stack, baseline: Baseline) -> dict[str, Any] | None:
+    """Print what a gate still needs, or shows. Returns what it shows for `--json`, or None."""
+    contents = {run_id: stack.file(run_id, "results.json") for run_id in baseline.run_ids}
+    runs = [read_results(content, id_) for id_, content in contents.items() if content is not None]
+    if len(runs) < LEAST_RUNS:
+        output.say(f"For now: {what_a_gate_needs(len(runs), baseline.name)}.")
+        return None
+    first, last, close = measured_when(runs)
+    output.say(f"Measured from {first} to {last} (UTC).")
+    if close is not None:
+        output.say(f"Warning: {close}.", style="yellow")
+    shown = what_a_gate_shows(runs)
+    if shown:
+        table = plain_table(80)
+        for title in ("Test", "Arm", "Smallest regression"):
+            table.add_column(title, overflow="fold")
+        for (test, metric, arm), ratio in sorted(shown.items()):
+            table.add_row(Text(metric_of_test(test, metric)), Text(arm), change(ratio))
+        output.print(table)
+        newest = runs[-1].verdicts[0]
+        output.say(
+            f"A gate with the threshold {percent(newest.threshold)} finds a regression of this size"
+            f" in half of the cases. Where it exceeds {percent(newest.margin)}, the margin, a gate"
+            " can hardly fail. More runs, and runs that differ less, make it smaller."
+        )
+    names = ("test", "metric", "arm", "ratio")
+    smallest = [dict(zip(names, (*key, ratio), strict=True)) for key, ratio in shown.items()]
+    return {"measured_from": first, "measured_to": last, "smallest_regressions": smallest}
 
 
 def _shown(run_ids: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ A run is a test suite. Its cases are the run itself, each verdict, and each requ
 - The run has an error when it failed.
 - A verdict fails when it is `worse`, unless a requirement about it is met.
 - An inconclusive verdict is skipped, with the reason.
-- A requirement fails when it is not met.
+- A requirement fails when it is not met. It is skipped when it could not have failed.
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ def _add_check(suite: ET.Element, check: Checked) -> None:
     case = _case(suite, "requirements", check.requirement.text)
     if not check.is_met:
         _problem(case, "failure", "RequirementNotMet", check.why, check.why)
+    elif check.could_not_fail:
+        ET.SubElement(case, "skipped", message=_clean(f"{check.word} ({check.why})"))
     ET.SubElement(case, "system-out").text = _clean(check.why)
 
 

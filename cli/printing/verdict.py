@@ -281,8 +281,9 @@ def _details(verdict: Verdict) -> Iterable[tuple[str, str, str, str]]:
 def print_checks(console: Console, checks: Iterable[Checked]) -> None:
     """Print each requirement, and whether the run meets it."""
     for check in checks:
-        word, style = ("met", "green") if check.is_met else ("not met", "bold red")
-        say(console, f"Required: {check.requirement.text}: {word} ({check.why}).", style=style)
+        style = "yellow" if check.could_not_fail else "green" if check.is_met else "bold red"
+        text = f"{check.requirement.text}: {check.word} ({check.why})"
+        say(console, f"Required: {text}.", style=style)
 
 
 def run_table(runs: list[Run], width: int = 80) -> Table:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
 
 from rackrate_text.names import is_id
 
 from ..errors import Refusal
 from .records import texts_of
+
+if TYPE_CHECKING:
+    from rackrate_contract.results import Results
 
 LEAST_RUNS = 4
 """A verdict against earlier runs needs this many; fewer do not show how much runs differ."""
@@ -60,3 +65,47 @@ def what_a_gate_needs(runs: int, baseline: str | None = None) -> str:
         f"a gate needs {LEAST_RUNS} baseline runs and {whose} has {runs}; add more with"
         f" `rackrate baseline add {baseline or 'NAME'} RUN...`"
     )
+
+
+def what_a_gate_shows(runs: Sequence[Results]) -> dict[tuple[str, str, str], float]:
+    """The smallest regressions that a gate against these runs shows in half of the cases.
+
+    It has the tests and arms that all of the runs have, and the newest one's threshold. The results
+    do not have the resolution of the values, so coarse values may hide a little more.
+
+    Args:
+        runs: the results of the baseline's runs, the newest last; at least `LEAST_RUNS`.
+
+    Returns:
+        For test, metric and arm the ratio of a further run's level to the mean level of these runs.
+    """
+    # Pydantic takes longer to import than the command takes to start.
+    from rackrate_contract.gates import half_width, smallest_regression
+
+    levels: dict[tuple[str, str, str], list[float | None]] = {}
+    for run in runs:
+        # Each of the verdicts on a metric has the same baseline.
+        of_run = {(v.test, v.metric, v.baseline.name): v.levels[1] for v in run.verdicts}
+        of_run |= {(v.test, v.metric, v.arm): v.levels[0] for v in run.verdicts}
+        for key, level in of_run.items():
+            levels.setdefault(key, []).append(level)
+    shared = {key: each for key, each in levels.items() if len(each) == len(runs)}
+    verdicts = {(verdict.test, verdict.metric): verdict for verdict in runs[-1].verdicts}
+    shown = {}
+    for key, each in shared.items():
+        logs = [math.log(level) for level in each if level]
+        if len(logs) >= LEAST_RUNS:
+            half, verdict = half_width(logs, len(shared)), verdicts[key[:2]]
+            shown[key] = smallest_regression(half, verdict.threshold, verdict.better)
+    return shown
+
+
+def measured_when(runs: Sequence[Results]) -> tuple[str, str, str | None]:
+    """When the first run began and the last one ended, and a clause if that is within a day."""
+    from rackrate_contract.gates import within_a_day
+
+    starts = [(datetime.fromisoformat(run.run.started_at), run.run.seconds) for run in runs]
+    first = min(start for start, _ in starts)
+    last = max(start + timedelta(seconds=seconds) for start, seconds in starts)
+    close = within_a_day(len(runs), (last - first).total_seconds())
+    return f"{first:%Y-%m-%d %H:%M}", f"{last:%Y-%m-%d %H:%M}", close

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rackrate_text.units import change_with_interval
+from rackrate_text.units import change, change_with_interval, percent
 from rackrate_text.words import listed, metric_of_test
 
 from ..errors import Refusal
@@ -109,9 +109,36 @@ class Checked:
     why: str
     verdicts: tuple[Word, ...]
 
+    @property
+    def could_not_fail(self) -> str | None:
+        """Why it is met whatever was measured, or None.
+
+        Only a verdict of `worse` fails it, and the earlier runs do not show a regression of the
+        margin.
+        """
+        accepted = self.requirement.accepted
+        blind = [v for v in self.verdicts if not isinstance(v.baseline, str) and v.is_blind]
+        if not blind or not self.is_met or "worse" in accepted or "inconclusive" not in accepted:
+            return None
+        names = listed(f"{verdict.arm}'s {verdict.name}" for verdict in blind)
+        margin = percent(blind[0].margin)
+        return f"the earlier runs do not show a regression of {margin} in {names}"
+
+    @property
+    def word(self) -> str:
+        """Whether it is met, in words."""
+        if self.could_not_fail:
+            return f"met, but it could not have failed: {self.could_not_fail}"
+        return "met" if self.is_met else "not met"
+
     def as_document(self) -> dict[str, Any]:
         """The finding for `--json`."""
-        return {"requirement": self.requirement.text, "met": self.is_met, "why": self.why}
+        return {
+            "requirement": self.requirement.text,
+            "met": self.is_met,
+            "could_not_fail": self.could_not_fail,
+            "why": self.why,
+        }
 
 
 def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
@@ -309,4 +336,6 @@ def _finding(verdict: Word) -> str:
         finding += f", {change_with_interval(verdict.ratio, verdict.ci_simultaneous)}"
     if verdict.verdict == "inconclusive" and verdict.lacks:
         finding += f": {verdict.lacks}"
+    if smallest := getattr(verdict, "smallest_regression", None):
+        finding += f"; a regression shows from {change(smallest)} on"
     return finding

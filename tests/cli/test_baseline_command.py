@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 from rackrate_cli.reading.baselines import Baseline
 from rackrate_cli.reading.stack import Stack
 
-from .conftest import DeployedStack, Rackrate, table
+from rackrate_contract.gates import half_width, smallest_regression
+
+from .conftest import DeployedStack, Rackrate, results, table
 
 
 def test_a_baseline_is_an_item_that_the_functions_find(
@@ -208,3 +213,47 @@ def test_latest_passes_over_dry_runs_and_refused_plans(
     stack.record("bad", status="invalid", started_at="2026-11-21T10:00:00Z")
     done = rackrate("baseline", "set", "golden", "latest")
     assert "Baseline golden is run r1." in done.stdout
+
+
+def measure(stack: DeployedStack, run_id: str, day: int, level: float) -> None:
+    """Measure a run on a day, whose throughput is multiplied by a level."""
+    stack.measure(run_id)
+    document = json.loads(results(run_id))
+    document["run"]["started_at"] = f"2026-11-{day:02}T07:05:12Z"
+    for verdict in document["verdicts"]:
+        verdict["better"] = "lower" if verdict["test"] == "rtt" else "higher"
+        verdict["arm_mean"] = level * verdict["arm_median"]
+        verdict["baseline_mean"] = verdict["baseline_median"]
+    stack.put(run_id, "results.json", json.dumps(document).encode())
+
+
+def test_a_baseline_says_when_it_was_measured_and_what_a_gate_against_it_shows(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    levels = [1.0, 1.04, 0.97, 1.02]
+    for number, level in enumerate(levels):
+        measure(stack, f"r{number}", 1 + number, level)
+    rackrate("baseline", "set", "main", "r0", "r1", "r2", "r3")
+    shown = rackrate("baseline", "show", "main").stdout
+    assert "Measured from 2026-11-01 07:05 to 2026-11-04 07:06 (UTC)." in shown
+    assert "within" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    gate = rackrate.json("baseline", "show", "main")["gate"]
+    ratios = {(e["test"], e["arm"]): e["ratio"] for e in gate["smallest_regressions"]}
+    expected = smallest_regression(
+        half_width([math.log(each) for each in levels], 4), 0.05, "higher"
+    )
+    assert ratios["tcp-1", "treatment"] == pytest.approx(expected)
+    assert ratios["tcp-1", "baseline"] == pytest.approx(1 / 1.05), "its runs do not differ"
+    assert ratios["rtt", "baseline"] == pytest.approx(1.05), "there more is worse"
+    assert "Where it exceeds 10 %, the margin, a gate can hardly fail" in " ".join(shown.split())
+
+
+def test_a_baseline_that_was_measured_in_a_row_says_what_that_lacks(
+    stack: DeployedStack, rackrate: Rackrate
+) -> None:
+    for number in range(4):
+        measure(stack, f"r{number}", 1, 1.0)
+    said = " ".join(rackrate("baseline", "set", "main", "r0", "r1", "r2", "r3").stdout.split())
+    assert "Warning: the 4 runs were measured within 1 min 24 s, so" in said
+    assert "different days, at the same hour" in said

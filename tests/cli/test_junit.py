@@ -87,6 +87,16 @@ def test_requirements_are_cases_and_a_met_one_excuses_what_it_is_about() -> None
     assert ended["rtt better"] == "failure" and ended["rtt"] == "skipped"
 
 
+def test_a_requirement_that_could_not_have_failed_is_skipped_and_says_so() -> None:
+    fields = {"verdict": "inconclusive", "smallest_regression": 1.5}
+    earlier = verdict(baseline="main: r1, r2, r3, r4", better="lower", **fields)
+    suite = suite_of(read(regressions=[earlier]), "tcp-1 not worse than before")
+    skipped = suite.find("testcase[@name='tcp-1 not worse than before']/skipped")
+    assert skipped is not None
+    assert "could not have failed" in skipped.attrib["message"]
+    assert "shows from +50 % on" in skipped.attrib["message"]
+
+
 def test_the_suite_says_when_how_long_and_what_failed() -> None:
     trials = {"planned": 36, "measured": 35, "failed": 1, "causes": [CAUSE]}
     suite = suite_of(read(trials=trials))

@@ -123,6 +123,24 @@ def test_an_inconclusive_verdict_from_four_runs_is_one_like_any_other() -> None:
     assert not checked(strict, regressions=[spread]).is_met
 
 
+def test_a_requirement_that_no_regression_of_the_margin_fails_is_told_as_that() -> None:
+    def gate(smallest: float | None, text: str = "tcp-1 not worse than before") -> Checked:
+        fields = {"verdict": "inconclusive", "smallest_regression": smallest}
+        return checked(text, regressions=[verdict(baseline="main: r1, r2, r3, r4", **fields)])
+
+    blind = gate(0.66)
+    assert blind.is_met and blind.as_document()["could_not_fail"] == blind.could_not_fail
+    assert blind.word == (
+        "met, but it could not have failed: the earlier runs do not show a regression of 10 % in"
+        " treatment's tcp-1 throughput"
+    )
+    assert "a regression shows from −34 % on" in blind.why
+    assert (gate(0.92).word, gate(None).word) == ("met", "met")
+    assert "a regression shows from −8 % on" in gate(0.92).why
+    strict = gate(0.66, "tcp-1 better or no meaningful difference than before")
+    assert strict.word == "not met"
+
+
 @pytest.mark.parametrize(
     ("earlier", "baseline", "message"),
     [
