@@ -221,8 +221,8 @@ class Loss:
 
 
 def place(arm: str, client: str, server: str) -> str:
-    """Where a trial was lost."""
-    return f"{arm}, {client} → {server}"
+    """Where a trial was lost. The nodes of a cluster share the domain after their host names."""
+    return f"{arm}, {client.partition('.')[0]} → {server.partition('.')[0]}"
 
 
 def grouped(reasons: Iterable[tuple[str, str]]) -> list[Loss]:

@@ -66,12 +66,12 @@ def sentence(
     """
     if not verdicts and not regressions:
         return "Nothing can be said: no arm could be compared with the baseline."
-    parts = [*headlines(verdicts), scopes(verdicts)]
+    # A gate asks what changed since then.
+    every = [*regressions, *verdicts]
+    parts = [*headlines(every), scopes(verdicts)]
     if regressions and differences is not None:
         earlier = _earlier(regressions[0].baseline)
         parts.append(what_differed(differences, regressions, f"since {earlier}"))
-    parts += headlines(regressions)
-    every = [*verdicts, *regressions]
     parts += still_open((subject(v), more_needed(v) or v.reason) for v in every if not v.is_decided)
     parts += [_explained_by_limits(verdicts)]
     parts += [_steadiness(verdict) for verdict in every]

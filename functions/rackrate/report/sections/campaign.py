@@ -8,7 +8,7 @@ from rackrate.report.campaign_material import CampaignMaterial, judged
 from rackrate.report.rendering import Part
 from rackrate.report.sections.answers import compared
 from rackrate.report.sections.method import as_json
-from rackrate.report.sections.opening import conclusion_part, started
+from rackrate.report.sections.opening import conclusion_part, differ, started
 from rackrate.report.sections.verdicts import differences_table
 from rackrate.verdict import sweeps
 from rackrate.verdict.campaign import following, headlines
@@ -49,6 +49,7 @@ def opening(page: CampaignMaterial) -> Part:
         table="answers",
         scope=f"About {listed(scopes)}." if scopes else "",
         failure=(facts.error, facts.cause),
+        drifts=[differ(page.results.differences)] if page.is_pool else (),
         about=(conclusion(page) if following(answers) else "", scope(page)),
         warnings=page.results.warnings,
     )

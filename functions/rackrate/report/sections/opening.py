@@ -95,7 +95,7 @@ def conclusion_part(
         scope: what was measured, in a line.
         failure: the error that ended the execution, and its cause; None if it did not fail.
         warnings: its warnings.
-        drifts: the drifts of one arm alone.
+        drifts: what comes first: drifts of one arm alone, or what differed between pooled runs.
         about: what the conclusion is about.
         stopped: why no more was measured.
     """
@@ -156,16 +156,16 @@ def conclusion(page: Material) -> str:
         return " ".join(wording.headlines([*page.results.regressions, *verdicts]))
     itself = "the same arm" if len({v.arm for v in verdicts}) == 1 else "the same arms"
     against = f"against {itself} in {page.comparison.others}"
-    return f"{_differ(page.comparison.differences)}. {headline(against, verdicts)}"
+    return f"{differ(page.comparison.differences)} {headline(against, verdicts)}"
 
 
-def _differ(differences: Sequence[Difference]) -> str:
-    """A short phrase on the differences between runs."""
+def differ(differences: Sequence[Difference]) -> str:
+    """A short sentence on the differences between runs."""
     differed = [difference.what for difference in differences]
     if len(differed) > _MOST_NAMED:
         rest = len(differed) - _MOST_NAMED + 1
         differed = [*differed[: _MOST_NAMED - 1], f"{rest} more"]
-    return f"The runs differ in {listed(differed) if differed else 'nothing that they recorded'}"
+    return f"The runs differ in {listed(differed) if differed else 'nothing that they recorded'}."
 
 
 def differences(page: Material) -> Part | None:
