@@ -80,9 +80,10 @@ def headline(against: str, verdicts: Sequence[Judged]) -> str:
 
 def _place(verdict: Judged, against: str) -> str:
     """Where a verdict holds, such as `in the cluster placement group`."""
-    place = in_arm(verdict.arm_title or verdict.arm)
-    other = verdict.baseline_title
-    return place if against or other in ("", NO_GROUP) else f"{place} instead of {other}"
+    arm, other = verdict.arm_title or verdict.arm, verdict.baseline_title
+    # The arm of another run has this after its title.
+    is_plain = against or other in ("", NO_GROUP) or other.startswith(f"{arm} (")
+    return in_arm(arm) if is_plain else f"{in_arm(arm)} instead of {other}"
 
 
 def counts(verdicts: Sequence[Judged]) -> str:

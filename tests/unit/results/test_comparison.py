@@ -152,7 +152,7 @@ def test_one_other_run_gives_ratios_and_no_verdict():
         run="run-2", other="run-1", with_runs=("run-1",), baseline=None, differences=()
     )
     assert document.conclusion.startswith(
-        "Between run-2 and run-1, nothing that rackrate records differed. Against treatment"
+        "Between run-2 and run-1, nothing that rackrate records differed. In the cluster"
     )
 
 
@@ -192,7 +192,7 @@ def test_the_conclusion_says_what_differed_before_what_it_did():
     document = compare(ours, recorded("run-1")).document
     assert document.conclusion.startswith(
         "What differed between run-2 and run-1: Kubernetes (1.37 instead of 1.36);"
-        " blocks (5 instead of 6). Against treatment (run-1), treatment is"
+        " blocks (5 instead of 6). In the cluster placement group one flow"
     )
     assert document.comparison.differences == (
         Difference(what="Kubernetes", run="1.37", other="1.36"),

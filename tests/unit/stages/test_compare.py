@@ -99,7 +99,7 @@ def test_the_output_is_short_and_says_how_long_its_link_holds(two):
     assert done.differences == ()
     assert done.verdicts[0].startswith("rtt 0 %")
     assert done.verdicts[0].endswith(
-        "inconclusive, treatment against treatment (run-1): 3 more earlier runs are needed"
+        "inconclusive, cluster group against cluster group (run-1): 3 more earlier runs are needed"
     )
     assert len(json.dumps(done.to_json())) < 5000
     assert "at most 12 hours, often less" in done.report_valid
@@ -142,7 +142,9 @@ def test_a_run_is_compared_with_all_runs_of_a_baseline(two, s3):
         keep(two, run_id)
     named(two, "main", *others)
     done = do(two, {"compare": {"run": "run-2", "with": "main"}})
-    assert done.verdicts[0].endswith("no meaningful difference, treatment against treatment (main)")
+    assert done.verdicts[0].endswith(
+        "no meaningful difference, cluster group against cluster group (main)"
+    )
     document = json.load(s3.get_object(Bucket="results", Key=done.comparison_key)["Body"])
     assert document["comparison"]["with_runs"] == list(others)
     assert (document["comparison"]["with"], document["comparison"]["baseline"]) == ("main", "main")
@@ -234,7 +236,8 @@ def test_a_run_whose_plan_names_an_earlier_one_says_what_differed_since(two):
     (difference,) = found.regression_differences
     assert difference == Difference(what="blocks", run="7", other="6")
     said = two.runs.find("run-2").conclusion
-    assert "What differed since run-1: blocks (7 instead of 6). Since run-1, treatment" in said
+    assert said.startswith("Since run-1, in the cluster placement group latency is")
+    assert "What differed since run-1: blocks (7 instead of 6)." in said
 
 
 def test_a_run_whose_plan_names_four_earlier_ones_is_judged_against_all_that_are_there(two):
@@ -245,7 +248,10 @@ def test_a_run_whose_plan_names_four_earlier_ones_is_judged_against_all_that_are
     assert {v.baseline.runs for v in found.regressions} == {runs}
     assert {v.verdict for v in found.regressions} == {"no meaningful difference"}
     assert found.warnings == ("compare_with: the results of the run lost are gone",)
-    assert "Since the 4 runs, treatment and baseline show" in two.runs.find("run-2").conclusion
+    assert (
+        "Since the 4 runs, in the cluster placement group latency is alike"
+        in two.runs.find("run-2").conclusion
+    )
 
 
 def test_a_run_that_names_no_earlier_one_says_nothing_of_differences(two):

@@ -52,11 +52,11 @@ def test_a_good_run_says_what_it_found_in_a_few_words_with_links(ended):
     )
     assert output.verdicts == (
         "tcp-1 throughput +92.3 %, 4.95 → 9.52 Gbit/s (95 % CI +90.2 to +94.5 %): better,"
-        " treatment against baseline",
-        "rtt −3.7 %, 161 → 155 µs (95 % CI −7.9 to +0.7 %): inconclusive, treatment against"
-        " baseline: about 7 more blocks would settle it",
+        " cluster group against no group",
+        "rtt −3.7 %, 161 → 155 µs (95 % CI −7.9 to +0.7 %): inconclusive, cluster group"
+        " against no group: about 7 more blocks would settle it",
         "tcp-1 throughput −3.8 %, 9.90 → 9.52 Gbit/s (95 % CI −4.9 to −2.7 %): no meaningful"
-        " difference, treatment since run-20261120-090000-ab12",
+        " difference, cluster group since run-20261120-090000-ab12",
     )
     assert output.report.startswith(f"https://results.s3.us-east-1.amazonaws.com/{PAGE}?")
     assert output.report_valid.startswith("The link opens the page with all figures and charts")
