@@ -112,6 +112,11 @@ def test_links_lead_to_what_the_run_kept_and_to_the_web(page: Opened, run: Run) 
         else {f"raw/{quote(key.rpartition('/')[2])}" for key in keys}
     )
     others = {link for link in links if not link.startswith("#")} - stored
+    earlier = {run_id for each in run.results.regressions for run_id in each.baseline.runs}
+    assert {link for link in others if link.startswith("../") and "/raw/" not in link} == {
+        f"../{run_id}/report.html" for run_id in earlier
+    }
+    others = {link for link in others if not link.startswith("../")}
     files = {"results.json", "trials.csv", "plan.json", "schedule.json", "analysis.json"}
     assert {link for link in others if not link.startswith("https://")} <= files
     if run.raw:

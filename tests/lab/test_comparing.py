@@ -108,9 +108,10 @@ def test_the_output_of_a_run_is_what_a_person_asks_it(lab: Lab, runs: dict[str, 
         *("status", "conclusion", "verdicts", "report", "report_valid", "dashboard", "results"),
     }
     assert output["status"] == "succeeded"
-    assert output["conclusion"].startswith("Against baseline, on these nodes in ")
+    assert output["conclusion"].startswith(f"Since the 4 runs of {NAME}")
+    assert " In the cluster placement group " in output["conclusion"]
     assert "scaled by 0.1" in output["conclusion"]
-    assert all("treatment against baseline" in line for line in output["verdicts"][:2])
+    assert all("cluster group against no group" in line for line in output["verdicts"][:2])
     assert output["dashboard"] == lab.outputs["DashboardUrl"]
     assert output["results"] == f"s3://{lab.outputs['BucketName']}/runs/{RUN}/"
 
@@ -147,8 +148,8 @@ def test_a_comparison_says_what_differed_and_then_what_it_did(lab: Lab, compared
     blocks = json.dumps(BLOCKS)
     assert compared["differences"] == [{"what": "blocks", "run": blocks, "with": "1"}]
     assert compared["conclusion"].startswith(
-        f"What differed between {RUN} and {OTHER}: blocks ({blocks} instead of 1). Against"
-        f" treatment ({OTHER})"
+        f"What differed between {RUN} and {OTHER}: blocks ({blocks} instead of 1). In the"
+        " cluster placement group "
     )
     assert "scaled by 0.1" in compared["conclusion"]
     assert len(compared["verdicts"]) == 4, "two tests, two arms"
@@ -171,7 +172,7 @@ def test_a_run_is_compared_with_the_spread_of_the_runs_of_a_baseline(
     assert plan["plan"]["compare_with"] == list(OTHERS)
     assert plan["compare_with_baseline"] == NAME
     results = lab.document(RUN, "results.json")
-    assert f"since the 4 runs of {NAME}" in results["conclusion"]
+    assert f"Since the 4 runs of {NAME}" in results["conclusion"]
     assert {d["what"] for d in results["regression_differences"]} == {"blocks"}
     _, output = rackrate(lab, "compare", RUN, NAME, "--out", str(tmp_path))
     comparison = output["comparison"]
