@@ -156,7 +156,7 @@ class Comparisons:
     @property
     def rows(self) -> list[Row]:
         """The rows of the table."""
-        return [self._row(each, f"{self.name}-{n}") for n, each in self._shown]
+        return [self._row(each, n) for n, each in self._shown]
 
     @property
     def _shown(self) -> list[tuple[int, Comparison]]:
@@ -165,18 +165,19 @@ class Comparisons:
     @property
     def drawn(self) -> list[tuple[Comparison, Markup]]:
         """The comparisons that can be drawn, with their intervals on the shared scale."""
-        rows = [(each, self._interval(each, f"{self.name}-{n}")) for n, each in self._shown]
+        rows = [(each, self._interval(each, n, "the change")) for n, each in self._shown]
         return [(each, interval) for each, interval in rows if interval]
 
-    def _interval(self, compared: Comparison, name: str) -> Markup:
+    def _interval(self, compared: Comparison, number: int, what: str) -> Markup:
         if (ratio := compared.drawable) is None:
             return Markup()
-        title = f"{compared.subject}, {compared.sides}: ratio."
+        title = f"{compared.subject}, {compared.sides}: {what}."
         row = intervals.interval_row(ratio, self._reach)
-        return row.svg(f"interval-{name}", title, compared.in_words)
+        return row.svg(f"interval-{self.name}-{number}", title, compared.in_words)
 
-    def _row(self, compared: Comparison, name: str) -> Row:
-        drawn = self._interval(compared, name)
+    def _row(self, compared: Comparison, number: int) -> Row:
+        name = f"{self.name}-{number}"
+        drawn = self._interval(compared, number, "ratio")
         # Rows shown as cards have no header, so they contain the scale themselves.
         narrow = Markup(str(self.scale).replace(f"scale-{self.name}", f"scale-{name}"))
         return Row(compared, drawn, narrow if drawn else drawn, _levels(compared, f"levels-{name}"))

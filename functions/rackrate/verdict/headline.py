@@ -13,7 +13,7 @@ from rackrate_contract.arms import NO_GROUP, in_arm
 from rackrate_contract.verdicts import Word
 from rackrate_text.words import capitalized, counted, listed, metric_of_test, metric_words, span
 
-#: A headline with more words counts the comparisons instead.
+#: A headline with more words, besides when it holds, counts the comparisons instead.
 _MOST_WORDS = 20
 #: The ratios that are called twice as much.
 _TWICE = (1.95, 2.05)
@@ -71,11 +71,11 @@ def headline(against: str, verdicts: Sequence[Judged]) -> str:
     for verdict in verdicts:
         of_places.setdefault(_place(verdict, against), []).append(verdict)
     clauses = [f"{place} {_clause(of_place)}" for place, of_place in of_places.items()]
-    text = ", ".join(filter(None, (against, "; ".join(clauses))))
+    text = "; ".join(clauses)
     if len(_WORD.findall(text)) > _MOST_WORDS:
-        places = [against, *(of_places if len(of_places) == 1 else ())]
-        text = ": ".join(filter(None, (", ".join(filter(None, places)), counts(verdicts))))
-    return f"{capitalized(text)}."
+        place = f"{next(iter(of_places))}: " if len(of_places) == 1 else ""
+        text = f"{place}{counts(verdicts)}"
+    return f"{capitalized(', '.join(filter(None, (against, text))))}."
 
 
 def _place(verdict: Judged, against: str) -> str:
