@@ -61,7 +61,38 @@ class Machine:
     kwok: Path | None = None
 
 
-class RunningCluster:
+class HostCluster:
+    """What clusters of real and of simulated nodes share: how their control plane is reached."""
+
+    def __init__(self, name: str, state_directory: Path) -> None:
+        self.name = name
+        self.stopped = False
+        self._kubeconfig = state_directory / "kubeconfig"
+
+    def _reach(self, control_plane: ControlPlane) -> None:
+        """Let EKS, and by a kubeconfig people, reach the control plane."""
+        self.control_plane = control_plane
+        self.request = control_plane.request
+        self.endpoint = control_plane.endpoint
+        self.certificate_authority = control_plane.authority.pem
+        self._kubeconfig.touch(mode=0o600)
+        self._kubeconfig.write_text(
+            client_kubeconfig(self.endpoint, self.certificate_authority, control_plane.admin),
+            encoding="utf-8",
+        )
+
+    def upgrade(self, version: str) -> None:
+        """Refuse any other version than the one that the lab builds; see `KubernetesCluster`."""
+        require_built(version)
+
+    def stop(self) -> None:
+        """Stop the control plane, so that another cluster can start."""
+        self.control_plane.stop()
+        self._kubeconfig.unlink(missing_ok=True)
+        self.stopped = True
+
+
+class RunningCluster(HostCluster):
     """A control plane, its network and its nodes.
 
     `published` returns the additional references of the tools' image, oldest first.
@@ -77,25 +108,21 @@ class RunningCluster:
         webhook_url: str,
         published: Callable[[], Sequence[str]],
     ) -> None:
-        self.name = name
-        self.stopped = False
+        super().__init__(name, machine.state_directory)
         self._machine, self._published = machine, published
         self._nodes: dict[str, Node] = {}
         self._launched: Counter[str] = Counter()
         self._cni_version: str | None = None
         self._addon_images: dict[str, None] = {}
         self._lock = threading.Lock()
-        directory = machine.state_directory / "control-plane"
-        for leftover in (directory, MEMORY):
-            shutil.rmtree(leftover, ignore_errors=True)
-            leftover.mkdir(parents=True)
+        directory = empty_directories(machine)
         vpc = [ipaddress.IPv4Network(cidr) for cidr in vpc_cidrs]
         # EKS puts its network interfaces into the VPC; the lab's takes the last usable address.
         address = vpc[0].broadcast_address - 1
         self.network = Network(vpc, machine.luck, ipaddress.ip_network(service_cidr))
         try:
             self.network.attach_services(address)
-            self.control_plane = ControlPlane(
+            control_plane = ControlPlane(
                 programs=machine.programs,
                 directory=directory,
                 data_directory=MEMORY,
@@ -108,14 +135,7 @@ class RunningCluster:
         except BaseException:
             self.network.stop()
             raise
-        self.endpoint = self.control_plane.endpoint
-        self.certificate_authority = self.control_plane.authority.pem
-        path = machine.state_directory / "kubeconfig"
-        path.touch(mode=0o600)
-        path.write_text(
-            client_kubeconfig(self.endpoint, self.certificate_authority, self.control_plane.admin),
-            encoding="utf-8",
-        )
+        self._reach(control_plane)
 
     def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
         """Start nodes at the same time and wait until all are Ready; see `KubernetesCluster`."""
@@ -224,10 +244,6 @@ class RunningCluster:
             nodes[name].use_cni(version)
         return everywhere
 
-    def upgrade(self, version: str) -> None:
-        """Refuse any other version than the one that the lab builds; see `KubernetesCluster`."""
-        require_built(version)
-
     def remove_addon(self, addon: str) -> None:
         """Remove its pods; see `KubernetesCluster`."""
         with contextlib.suppress(OSError):  # the API server may end before
@@ -255,23 +271,11 @@ class RunningCluster:
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             list(pool.map(self._terminate, names))
 
-    def request(
-        self,
-        path: str,
-        method: str = "GET",
-        body: bytes | None = None,
-        content_type: str = "application/json",
-    ) -> bytes:
-        """Send a request to the Kubernetes API as its administrator. Raises OSError."""
-        return self.control_plane.request(path, method, body, content_type)
-
     def stop(self) -> None:
         """Stop the whole cluster, so that another can start."""
         self.terminate_nodes(list(self._nodes))
-        self.control_plane.stop()
+        super().stop()
         self.network.stop()
-        (self._machine.state_directory / "kubeconfig").unlink(missing_ok=True)
-        self.stopped = True
 
     def _kin(self, spec: NodeSpec) -> Kin:
         """Who a node is to luck. EKS's own labels have ids that differ from stack to stack."""
@@ -359,11 +363,24 @@ class RunningCluster:
         return f"not Ready after {READY_SECONDS:.0f} s: {', '.join(unready)} ({ends})"
 
 
+def empty_directories(machine: Machine) -> Path:
+    """The directory of a new control plane; empty, as is `MEMORY`."""
+    directory = machine.state_directory / "control-plane"
+    for leftover in (directory, MEMORY):
+        shutil.rmtree(leftover, ignore_errors=True)
+        leftover.mkdir(parents=True)
+    return directory
+
+
 def require_built(version: str) -> None:
     """Raise ClusterLaunchError for another version of Kubernetes than the one the lab builds."""
     built = kubernetes.version()
-    if version.split(".")[:2] != built.split(".")[:2]:
-        raise ClusterLaunchError(f"The lab builds Kubernetes {built}, and runs no {version}.")
+    minor = ".".join(built.split(".")[:2])
+    if version.split(".")[:2] != minor.split("."):
+        raise ClusterLaunchError(
+            f"The lab builds Kubernetes {built}, not {version}: give KubernetesVersion {minor}, or"
+            " change lab/kubernetes/go.mod."
+        )
 
 
 def _ready_at(node: Mapping[str, Any]) -> float:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from lab.aws.eks.infrastructure import ClusterLaunchError
 from lab.errors import LabError
 from lab.nodes.address_blocks import PREFIX, SIMULATED_PREFIX, AddressBlocks
-from lab.nodes.cluster import Machine, RunningCluster
-from lab.setup import kubernetes
+from lab.nodes.cluster import Machine, RunningCluster, require_built
 from lab.simulated.cluster import SimulatedCluster
 
 
@@ -41,12 +40,7 @@ class Host:
         authentication_webhook_url: str,
     ) -> RunningCluster | SimulatedCluster:
         """Start a control plane; see `Infrastructure`."""
-        built = kubernetes.version()
-        if version.split(".")[:2] != built.split(".")[:2]:
-            raise ClusterLaunchError(
-                f"The lab builds Kubernetes {built}, not {version}: give KubernetesVersion "
-                f"{'.'.join(built.split('.')[:2])}, or change lab/kubernetes/go.mod."
-            )
+        require_built(version)
         if self._machine.kwok is not None and ":" in service_cidr:
             raise ClusterLaunchError("Simulated clusters have IPv4 only: leave ipFamily out.")
         with self._lock:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import platform
-import shutil
 import subprocess
 import sys
 import time
@@ -28,8 +27,8 @@ from lab.aws.eks.infrastructure import (
     NodeSpec,
 )
 from lab.nodes import cni, coredns, kube_proxy
-from lab.nodes.cluster import MEMORY, Machine, require_built
-from lab.nodes.control_plane import RESTART_SECONDS, ControlPlane, client_kubeconfig
+from lab.nodes.cluster import MEMORY, HostCluster, Machine, empty_directories
+from lab.nodes.control_plane import RESTART_SECONDS, ControlPlane
 from lab.nodes.process import RARE_COLLECTION, Process, wait_until
 from lab.setup import kubernetes
 
@@ -72,7 +71,7 @@ _AUDIT_POLICY = {
 }
 
 
-class SimulatedCluster:
+class SimulatedCluster(HostCluster):
     """A control plane, kwok, and the Node objects; see `KubernetesCluster`."""
 
     def __init__(
@@ -87,10 +86,8 @@ class SimulatedCluster:
     ) -> None:
         if machine.kwok is None:
             raise ClusterLaunchError("The lab has no kwok: start it with one.")
-        self.name = name
-        self.stopped = False
+        super().__init__(name, machine.state_directory)
         self._programs: list[Process] = []
-        self._kubeconfig = machine.state_directory / "kubeconfig"
         logs = machine.state_directory / "logs"
         logs.mkdir(exist_ok=True)
         vpc = [ipaddress.IPv4Network(cidr) for cidr in vpc_cidrs]
@@ -99,19 +96,14 @@ class SimulatedCluster:
             subprocess.run(
                 ["ip", "route", "replace", "local", str(network), "dev", "lo"], check=True
             )
-        self.control_plane = plane = _control_plane(
-            machine,
-            logs,
-            address=vpc[0].broadcast_address - 1,
-            service_cidr=service_cidr,
-            webhook_url=webhook_url,
-        )
-        self.endpoint = plane.endpoint
-        self.certificate_authority = plane.authority.pem
-        self._kubeconfig.touch(mode=0o600)
-        self._kubeconfig.write_text(
-            client_kubeconfig(self.endpoint, self.certificate_authority, plane.admin),
-            encoding="utf-8",
+        self._reach(
+            _control_plane(
+                machine,
+                logs,
+                address=vpc[0].broadcast_address - 1,
+                service_cidr=service_cidr,
+                webhook_url=webhook_url,
+            )
         )
         try:
             self._start_programs(machine.kwok, logs)
@@ -192,27 +184,11 @@ class SimulatedCluster:
         if addon not in (kube_proxy.NAME, coredns.NAME):
             cni.remove(self.control_plane)
 
-    def upgrade(self, version: str) -> None:
-        """Refuse any other version than the one that the lab builds; see `KubernetesCluster`."""
-        require_built(version)
-
-    def request(
-        self,
-        path: str,
-        method: str = "GET",
-        body: bytes | None = None,
-        content_type: str = "application/json",
-    ) -> bytes:
-        """Send a request to the Kubernetes API as its administrator. Raises OSError."""
-        return self.control_plane.request(path, method, body, content_type)
-
     def stop(self) -> None:
         """Stop kwok, the logs' server and the control plane."""
         for program in self._programs:
             program.stop()
-        self.control_plane.stop()
-        self._kubeconfig.unlink(missing_ok=True)
-        self.stopped = True
+        super().stop()
 
     def _run(self, name: str, logs: Path, argv: list[str]) -> None:
         program = Process(name, argv, logs / f"{name}.log", environment=RARE_COLLECTION)
@@ -229,10 +205,7 @@ def _control_plane(
     webhook_url: str,
 ) -> ControlPlane:
     """Start a control plane in empty directories, with an audit log."""
-    directory = machine.state_directory / "control-plane"
-    for leftover in (directory, MEMORY):
-        shutil.rmtree(leftover, ignore_errors=True)
-        leftover.mkdir(parents=True)
+    directory = empty_directories(machine)
     policy = directory / "audit-policy.json"
     policy.write_text(json.dumps(_AUDIT_POLICY), encoding="utf-8")
     return ControlPlane(

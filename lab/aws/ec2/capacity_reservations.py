@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import secrets
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -62,40 +61,23 @@ class CapacityReservation:
         }
 
 
-class CapacityReservations:
-    """The Region's reservations."""
-
-    def __init__(self) -> None:
-        self._by_id: dict[str, CapacityReservation] = {}
-        self._lock = threading.Lock()
-
-    def add(self, reservation: CapacityReservation) -> None:
-        """Add a reservation."""
-        with self._lock:
-            self._by_id[reservation.id] = reservation
-
-    def get(self, identity: str) -> CapacityReservation:
-        """A reservation by id. Raises EC2ClientError InvalidCapacityReservationId.NotFound."""
-        with self._lock:
-            reservation = self._by_id.get(identity)
-        if reservation is None:
-            raise EC2ClientError(
-                "InvalidCapacityReservationId.NotFound",
-                f"The capacity reservation ID '{identity}' does not exist",
-            )
-        return reservation
-
-    def all(self) -> list[CapacityReservation]:
-        """Every reservation, including cancelled ones."""
-        with self._lock:
-            return list(self._by_id.values())
-
-    def active_in_group(self, arn: str) -> bool:
-        """Whether a placement group holds an active reservation, and so may not be deleted."""
-        return any(one.placement_group_arn == arn and one.state == "active" for one in self.all())
+#: The Region's reservations by id, including cancelled ones.
+_RESERVATIONS: dict[str, CapacityReservation] = {}
 
 
-RESERVATIONS = CapacityReservations()
+def active_reservations() -> list[CapacityReservation]:
+    """The reservations that are not cancelled."""
+    return [one for one in list(_RESERVATIONS.values()) if one.state == "active"]
+
+
+def _find(identity: str) -> CapacityReservation:
+    """A reservation by id. Raises EC2ClientError InvalidCapacityReservationId.NotFound."""
+    if identity not in _RESERVATIONS:
+        raise EC2ClientError(
+            "InvalidCapacityReservationId.NotFound",
+            f"The capacity reservation ID '{identity}' does not exist",
+        )
+    return _RESERVATIONS[identity]
 
 
 def _used(backend: Any, identity: str) -> int:
@@ -128,7 +110,7 @@ def choose(
     """
     target = (specification.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
     if target:
-        reservation = RESERVATIONS.get(target)
+        reservation = _find(target)
         pairs = {
             "instance type": (instance_type, reservation.instance_type),
             "Availability Zone": (zone, reservation.zone),
@@ -147,9 +129,9 @@ def choose(
                 " capacity for this request.",
             )
         return reservation.id
-    for one in RESERVATIONS.all():
+    for one in active_reservations():
         if (
-            (one.state, one.match_criteria) == ("active", "open")
+            one.match_criteria == "open"
             and (one.instance_type, one.zone) == (instance_type, zone)
             and one.placement_group_arn in (None, placement_group_arn)
             and _available(backend, one) >= count
@@ -213,13 +195,13 @@ def create(self: EC2Response) -> ActionResult:
         created=now(),
     )
     self.error_on_dryrun()
-    RESERVATIONS.add(reservation)
+    _RESERVATIONS[identity] = reservation
     return ActionResult({"CapacityReservation": reservation.describe(0)})
 
 
 def describe(self: EC2Response) -> ActionResult:
     ids = self._get_param("CapacityReservationIds", [])
-    reservations = [RESERVATIONS.get(identity) for identity in ids] or RESERVATIONS.all()
+    reservations = [_find(identity) for identity in ids] or list(_RESERVATIONS.values())
     described = [one.describe(_used(self.ec2_backend, one.id)) for one in reservations]
     fields = {
         "instance-type": "InstanceType",
@@ -236,7 +218,7 @@ def describe(self: EC2Response) -> ActionResult:
 
 
 def cancel(self: EC2Response) -> ActionResult:
-    reservation = RESERVATIONS.get(self._get_param("CapacityReservationId"))
+    reservation = _find(self._get_param("CapacityReservationId"))
     _require_active(reservation)
     self.error_on_dryrun()
     # Instances that run in the reservation keep running.

@@ -14,7 +14,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import EC2Backend
 
 from lab.aws import account, quotas
-from lab.aws.ec2.capacity_reservations import RESERVATIONS
+from lab.aws.ec2.capacity_reservations import active_reservations
 
 _COUNTED = frozenset({"pending", "running"})
 
@@ -87,8 +87,8 @@ def _vcpus_in_use(backend: EC2Backend, code: str) -> int:
     )
     reserved = sum(
         one.total * _vcpus(backend, one.instance_type)
-        for one in RESERVATIONS.all()
-        if one.state == "active" and quotas.vcpu_quota_code(one.instance_type) == code
+        for one in active_reservations()
+        if quotas.vcpu_quota_code(one.instance_type) == code
     )
     return instances + reserved
 

@@ -18,7 +18,7 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 
-from lab.aws.ec2.capacity_reservations import RESERVATIONS
+from lab.aws.ec2.capacity_reservations import active_reservations
 
 _STRATEGIES = ("cluster", "partition", "spread", "precision-time")
 _MAX_PARTITIONS = 7
@@ -227,7 +227,7 @@ def delete_placement_group(self: EC2Response) -> EmptyResult:
             "InvalidPlacementGroup.InUse",
             f"The placement group '{group.name}' is in use and may not be deleted.",
         )
-    if RESERVATIONS.active_in_group(group.arn):
+    if any(one.placement_group_arn == group.arn for one in active_reservations()):
         raise EC2ClientError(
             "InvalidPlacementGroup.InUse",
             f"The placement group '{group.name}' has an active Capacity Reservation and may not be"

@@ -106,6 +106,19 @@ def _await_deletion(context: ResourceContext) -> None:
         raise ResourceFailure("Exceeded attempts to wait for the deletion")
 
 
+def _created(kind: str, properties: str, **more: Any) -> ApiResource:
+    """A type whose resources `Create…` returns, and `Delete…` takes by their id alone."""
+    return ApiResource(
+        type=f"AWS::EC2::{kind}",
+        properties=names(properties),
+        creation=Call(f"Create{kind}"),
+        result=kind,
+        id=f"{{{kind}Id}}",
+        deletion=Call(f"Delete{kind}", **{f"{kind}Id": "{id}"}),
+        **more,
+    )
+
+
 RESOURCES = (
     ApiResource(
         type="AWS::EC2::VPC",
@@ -127,25 +140,13 @@ RESOURCES = (
         id="{AssociationId}",
         deletion=Call("DisassociateVpcCidrBlock", AssociationId="{id}"),
     ),
-    ApiResource(
-        type="AWS::EC2::Subnet",
-        properties=names("AvailabilityZone CidrBlock Tags VpcId"),
-        creation=Call("CreateSubnet"),
-        result="Subnet",
-        id="{SubnetId}",
+    _created(
+        "Subnet",
+        "AvailabilityZone CidrBlock Tags VpcId",
         attributes={"SubnetId": "{SubnetId}", "AvailabilityZone": "{AvailabilityZone}"},
-        deletion=Call("DeleteSubnet", SubnetId="{id}"),
         tagging=_TAGGING,
     ),
-    ApiResource(
-        type="AWS::EC2::InternetGateway",
-        properties=("Tags",),
-        creation=Call("CreateInternetGateway"),
-        result="InternetGateway",
-        id="{InternetGatewayId}",
-        deletion=Call("DeleteInternetGateway", InternetGatewayId="{id}"),
-        tagging=_TAGGING,
-    ),
+    _created("InternetGateway", "Tags", tagging=_TAGGING),
     ApiResource(
         type="AWS::EC2::VPCGatewayAttachment",
         properties=names("InternetGatewayId VpcId"),
@@ -164,24 +165,8 @@ RESOURCES = (
         deletion=Call("ReleaseAddress", AllocationId="{AllocationId}"),
         tagging=replace(_TAGGING, identity="{AllocationId}"),
     ),
-    ApiResource(
-        type="AWS::EC2::NatGateway",
-        properties=names("AllocationId SubnetId Tags"),
-        creation=Call("CreateNatGateway"),
-        result="NatGateway",
-        id="{NatGatewayId}",
-        deletion=Call("DeleteNatGateway", NatGatewayId="{id}"),
-        tagging=_TAGGING,
-    ),
-    ApiResource(
-        type="AWS::EC2::RouteTable",
-        properties=names("Tags VpcId"),
-        creation=Call("CreateRouteTable"),
-        result="RouteTable",
-        id="{RouteTableId}",
-        deletion=Call("DeleteRouteTable", RouteTableId="{id}"),
-        tagging=_TAGGING,
-    ),
+    _created("NatGateway", "AllocationId SubnetId Tags", tagging=_TAGGING),
+    _created("RouteTable", "Tags VpcId", tagging=_TAGGING),
     ApiResource(
         type="AWS::EC2::Route",
         properties=names("DestinationCidrBlock GatewayId NatGatewayId RouteTableId"),
@@ -251,15 +236,11 @@ RESOURCES = (
         after_delete=_await_deletion,
         tagging=_TAGGING,
     ),
-    ApiResource(
-        type="AWS::EC2::LaunchTemplate",
-        properties=("LaunchTemplateData",),
+    _created(
+        "LaunchTemplate",
+        "LaunchTemplateData",
         name=("LaunchTemplateName", 125),
-        creation=Call("CreateLaunchTemplate"),
-        result="LaunchTemplate",
-        id="{LaunchTemplateId}",
         change=Call("CreateLaunchTemplateVersion", LaunchTemplateId="{id}"),
         configure=_configure_template,
-        deletion=Call("DeleteLaunchTemplate", LaunchTemplateId="{id}"),
     ),
 )
