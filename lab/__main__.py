@@ -114,7 +114,7 @@ def down() -> None:
 @app.command(cls=Command)
 def env() -> None:
     """Print the exports that point aws, kubectl and rackrate at the lab, and find them."""
-    status = _status()
+    status = stack.status_of_lab()
     for name, value in stack.environment(status).items():
         print(f"export {name}={shlex.quote(value)}")
     tools = f"{Path(sys.executable).parent}:{status['kubernetes']}"
@@ -126,7 +126,7 @@ def calls() -> None:
     """Show each role's allowed actions and calls: what was used, what was not, what was refused."""
     record = daemon.state_directory() / "aws" / RECORD_FILE
     table = Table("role", "action", "state", "resources")
-    for row in table_of(_status(), record):
+    for row in table_of(stack.status_of_lab(), record):
         table.add_row(*row)
     console.print(table)
 
@@ -137,7 +137,7 @@ def caps(
     factor: Annotated[float, typer.Argument(help="what the caps are multiplied by; 1 restores")],
 ) -> None:
     """Lower the bandwidth caps of the nodes with a label, for a known difference between arms."""
-    _status()
+    stack.status_of_lab()
     for link in change(selector, factor):
         console.print(
             f"{link.node}: {factor:g} of its caps: {link.limits.instance / 1e6:.0f} Mb/s in all,"
@@ -150,7 +150,7 @@ def caps(
 @app.command(cls=Command)
 def karpenter() -> None:
     """Let the cluster have Karpenter's NodePool and EC2NodeClass, whose nodes come on demand."""
-    status = _status()
+    status = stack.status_of_lab()
     name = stack.outputs(status)["ClusterName"]
     route = f"{status['endpoint_url']}/_lab/eks/{name}/karpenter"
     urllib.request.urlopen(urllib.request.Request(route, method="PUT"), timeout=60).close()
@@ -270,13 +270,6 @@ def _run(status: dict[str, object], plan: Path) -> int:
             except KeyboardInterrupt:
                 # The command got the same Ctrl-C: let it stop its run before the lab goes down.
                 continue
-
-
-def _status() -> dict[str, object]:
-    status = stack.read_status(daemon.state_directory() / "status.json")
-    if status is None or daemon.keeper_pid() is None:
-        raise LabError("No lab is up: start one with `make lab-up`.")
-    return status
 
 
 def _check_luck(seed: int | None, even: bool) -> None:

@@ -20,6 +20,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from lab import daemon
 from lab.errors import LabError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -203,6 +204,14 @@ def client(status: Mapping[str, Any], service: str) -> Any:
         aws_secret_access_key=status["secret_access_key"],
         config=Config(read_timeout=CREATE_SECONDS, retries={"max_attempts": 0}),
     )
+
+
+def status_of_lab() -> dict[str, object]:
+    """The status of the lab that is up. Raises LabError when none is."""
+    status = read_status(daemon.state_directory() / "status.json")
+    if status is None or daemon.keeper_pid() is None:
+        raise LabError("No lab is up: start one with `make lab-up`.")
+    return status
 
 
 @contextlib.contextmanager

@@ -69,36 +69,17 @@ _PRELOADED = ("sts", "s3", "iam", "ec2", "logs", "dynamodb", "lambda", "stepfunc
 class Region:
     """A running Region. `endpoint_url` serves all its AWS APIs."""
 
-    def __init__(
-        self,
-        endpoint_url: str,
-        *,
-        servers: Sequence[BaseWSGIServer],
-        router: EventRouter,
-        scheduler: Schedules,
-        runtime: LambdaRuntime,
-        authorizer: Authorizer,
-        log: RequestLog,
-        faults: Leases,
-    ) -> None:
+    def __init__(self, endpoint_url: str, stops: Sequence[Callable[[], None]]) -> None:
+        """`stops` end its parts, in this order."""
         self.endpoint_url = endpoint_url
         self.access_key_id = ADMIN_CREDENTIALS.access_key_id
         self.secret_access_key = ADMIN_CREDENTIALS.secret_access_key
-        self._servers, self._router, self._runtime = servers, router, runtime
-        self._scheduler = scheduler
-        self._authorizer, self._log, self._faults = authorizer, log, faults
+        self._stops = stops
 
     def stop(self) -> None:
         """Stop answering requests and end every worker. The machine stops its clusters itself."""
-        self._faults.stop()
-        self._router.stop()
-        self._scheduler.stop()
-        self._runtime.stop()
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
-        self._log.close()
-        self._authorizer.close()
+        for stop in self._stops:
+            stop()
 
 
 def serve(
@@ -139,13 +120,11 @@ def serve(
     ).start()
     return Region(
         endpoint_url,
-        servers=servers,
-        router=aws.router,
-        scheduler=Schedules(endpoint_url),
-        runtime=aws.runtime,
-        authorizer=authorizer,
-        log=log,
-        faults=faults,
+        (
+            *(faults.stop, aws.router.stop, Schedules(endpoint_url).stop, aws.runtime.stop),
+            *(stop for server in servers for stop in (server.shutdown, server.server_close)),
+            *(log.close, authorizer.close),
+        ),
     )
 
 

@@ -186,15 +186,7 @@ class Network:
         """Join the calling process's namespace, which has the control plane, to the VPC."""
         with self._lock:
             rack = self._rack(SERVICES_RACK, MEAN_RACK, zone="")
-            with NetNS(FABRIC) as fabric:
-                fabric.link(
-                    "add",
-                    ifname="services0",
-                    kind="veth",
-                    mtu=MTU_BYTES,
-                    peer={"ifname": "vpc0", "mtu": MTU_BYTES, "net_ns_fd": "/proc/self/ns/net"},
-                )
-                _enslave(fabric, "services0", rack.bridge)
+            _plug_in("services0", rack, "vpc0", "/proc/self/ns/net")
             subprocess.run(["ip", "link", "set", "vpc0", "up"], check=True)
             own = self._cidr_of(address)
             subprocess.run(
@@ -258,7 +250,7 @@ class Network:
                 limits=limits,
             )
             self._create_namespace(name)
-            _plug_in(port)
+            _plug_in(port.device, rack, "eth0", f"/run/netns/{name}")
             self._configure_link(port, own)
             _tc(FABRIC, [ingress_command(port.device, limits)])
             _tc(name, egress_commands("eth0", limits, ena_express=port.has_ena_express))
@@ -460,21 +452,12 @@ def _add_bridge(fabric: NetNS, name: str) -> None:
     fabric.link("set", index=fabric.link_lookup(ifname=name)[0], state="up")
 
 
-def _plug_in(port: Port) -> None:
-    """Join a node's namespace to its rack's bridge by a link, in it called `eth0`."""
+def _plug_in(device: str, rack: Rack, inside: str, path: str) -> None:
+    """Join a namespace, by its path, to a rack's bridge by a link that it calls `inside`."""
+    peer = {"ifname": inside, "mtu": MTU_BYTES, "net_ns_fd": path}
     with NetNS(FABRIC) as fabric:
-        fabric.link(
-            "add",
-            ifname=port.device,
-            kind="veth",
-            mtu=MTU_BYTES,
-            peer={
-                "ifname": "eth0",
-                "mtu": MTU_BYTES,
-                "net_ns_fd": f"/run/netns/{port.namespace}",
-            },
-        )
-        _enslave(fabric, port.device, port.rack.bridge)
+        fabric.link("add", ifname=device, kind="veth", mtu=MTU_BYTES, peer=peer)
+        _enslave(fabric, device, rack.bridge)
 
 
 def _enslave(fabric: NetNS, device: str, bridge: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab import daemon, stack
+from lab import stack
 from lab.errors import LabError
 
 #: A fault whose holder does not renew its lease for so long is taken back.
@@ -165,12 +165,8 @@ def inject(
 
     Raises LabError for an unknown name or target, and when no lab is up.
     """
-    status = stack.read_status(daemon.state_directory() / "status.json")
-    if status is None or daemon.keeper_pid() is None:
-        raise LabError("No lab is up: start one with `make lab-up`.")
-    with inject_into(
-        str(status["endpoint_url"]), name, on=on, rate=rate, seconds=seconds, **options
-    ) as injected:
+    url = str(stack.status_of_lab()["endpoint_url"])
+    with inject_into(url, name, on=on, rate=rate, seconds=seconds, **options) as injected:
         yield injected
 
 

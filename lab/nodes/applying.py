@@ -37,6 +37,33 @@ def service_account(name: str, label: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, label)}
 
 
+def config_map(name: str, label: str, data: Mapping[str, str]) -> dict[str, Any]:
+    """The files of an add-on's pods."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(name, label),
+        "data": data,
+    }
+
+
+def daemon_set(name: str, template: Mapping[str, Any]) -> dict[str, Any]:
+    """The DaemonSet of an add-on's pods, rolled out as EKS's are."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata(name, name),
+        "spec": {
+            "selector": {"matchLabels": {"k8s-app": name}},
+            "updateStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxUnavailable": "10%"},
+            },
+            "template": template,
+        },
+    }
+
+
 def role_binding(name: str, label: str, *, role: str, account: str) -> dict[str, Any]:
     """What gives the account of an add-on's pods a ClusterRole."""
     return {

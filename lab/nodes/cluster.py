@@ -248,12 +248,14 @@ class RunningCluster(HostCluster):
         """Remove its pods; see `KubernetesCluster`."""
         with contextlib.suppress(OSError):  # the API server may end before
             if addon == kube_proxy.NAME:
-                kube_proxy.remove(self.control_plane)
+                # Its rules stay on the nodes, as on EKS.
+                applying.remove(self.control_plane, "DaemonSet", kube_proxy.NAME)
             elif addon == coredns.NAME:
-                coredns.remove(self.control_plane)
+                applying.remove(self.control_plane, "Deployment", coredns.NAME)
+                applying.remove(self.control_plane, "Service", coredns.SERVICE)
             else:
                 self._cni_version = None
-                cni.remove(self.control_plane)
+                applying.remove(self.control_plane, "DaemonSet", cni.NAME)
 
     def tag_tools(self, reference: str) -> None:
         """Give the tools' image one more reference on the running nodes."""

@@ -95,37 +95,22 @@ def configuration(
 
 def daemon_set(version: str, environment: Mapping[str, str]) -> dict[str, Any]:
     """The DaemonSet of a version, rolled out as EKS's is."""
-    labels = {_LABEL: NAME}
     container = {
         "name": NAME,
         "image": image(version),
         "imagePullPolicy": "Never",
         "env": [{"name": key, "value": value} for key, value in sorted(environment.items())],
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": applying.metadata(NAME, NAME),
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "updateStrategy": {
-                "type": "RollingUpdate",
-                "rollingUpdate": {"maxUnavailable": "10%"},
-            },
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "containers": [container],
-                    "hostNetwork": True,
-                    "automountServiceAccountToken": False,
-                    "priorityClassName": "system-node-critical",
-                    # The image only waits, so it ends at once.
-                    "terminationGracePeriodSeconds": 0,
-                    "tolerations": [{"operator": "Exists"}],
-                },
-            },
-        },
+    pod = {
+        "containers": [container],
+        "hostNetwork": True,
+        "automountServiceAccountToken": False,
+        "priorityClassName": "system-node-critical",
+        # The image only waits, so it ends at once.
+        "terminationGracePeriodSeconds": 0,
+        "tolerations": [{"operator": "Exists"}],
     }
+    return applying.daemon_set(NAME, {"metadata": {"labels": {_LABEL: NAME}}, "spec": pod})
 
 
 def apply(control_plane: ControlPlane, manifest: dict[str, Any], conflicts: str) -> str:
@@ -133,11 +118,6 @@ def apply(control_plane: ControlPlane, manifest: dict[str, Any], conflicts: str)
     applied = applying.apply(control_plane, manifest, conflicts)
     (container,) = applied["spec"]["template"]["spec"]["containers"]
     return str(container["image"])
-
-
-def remove(control_plane: ControlPlane) -> None:
-    """Delete the DaemonSet, if there is one. Raises OSError."""
-    applying.remove(control_plane, "DaemonSet", NAME)
 
 
 def is_rolled_out(control_plane: ControlPlane) -> bool:

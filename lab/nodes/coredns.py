@@ -12,7 +12,6 @@ from typing import Any
 
 from lab.nodes import applying
 from lab.nodes.applying import REGISTRY
-from lab.nodes.control_plane import ControlPlane
 from lab.nodes.programs import Programs
 
 NAME, SERVICE = "coredns", "kube-dns"
@@ -61,12 +60,7 @@ def objects(
         applying.service_account(NAME, SERVICE),
         _role(label),
         applying.role_binding(_ROLE, SERVICE, role=_ROLE, account=NAME),
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": applying.metadata(NAME, SERVICE),
-            "data": {"Corefile": values.get("corefile") or _COREFILE},
-        },
+        applying.config_map(NAME, SERVICE, {"Corefile": values.get("corefile") or _COREFILE}),
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -155,9 +149,3 @@ def _pod(version: str, programs: Programs) -> dict[str, Any]:
             {"name": "programs", "hostPath": {"path": str(programs.kubernetes)}},
         ],
     }
-
-
-def remove(control_plane: ControlPlane) -> None:
-    """Delete its pods and its Service. Raises OSError."""
-    applying.remove(control_plane, "Deployment", NAME)
-    applying.remove(control_plane, "Service", SERVICE)

@@ -15,7 +15,7 @@ from typing import Any
 from lab.aws.eks.infrastructure import AddonLaunchError
 from lab.nodes import applying
 from lab.nodes.applying import REGISTRY
-from lab.nodes.control_plane import ControlPlane, kubeconfig
+from lab.nodes.control_plane import kubeconfig
 from lab.nodes.programs import Programs
 
 NAME = "kube-proxy"
@@ -54,35 +54,23 @@ def objects(
         raise AddonLaunchError(
             f"The lab runs no kube-proxy in the mode {mode}: use {' or '.join(MODES)}."
         )
-    label = {"k8s-app": NAME}
     return [
         applying.service_account(NAME, NAME),
         applying.role_binding("eks:kube-proxy", NAME, role="system:node-proxier", account=NAME),
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": applying.metadata(_CONFIGURATION, NAME),
-            "data": {
+        applying.config_map(
+            _CONFIGURATION,
+            NAME,
+            {
                 "config": json.dumps(_configuration(mode)),
                 "kubeconfig": kubeconfig(
                     {"server": server, "certificate-authority": f"{_TOKEN}/ca.crt"},
                     {"tokenFile": f"{_TOKEN}/token"},
                 ),
             },
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "metadata": applying.metadata(NAME, NAME),
-            "spec": {
-                "selector": {"matchLabels": label},
-                "updateStrategy": {
-                    "type": "RollingUpdate",
-                    "rollingUpdate": {"maxUnavailable": "10%"},
-                },
-                "template": applying.pod_template(label, values, _pod(version, programs)),
-            },
-        },
+        ),
+        applying.daemon_set(
+            NAME, applying.pod_template({"k8s-app": NAME}, values, _pod(version, programs))
+        ),
     ]
 
 
@@ -151,8 +139,3 @@ def _configuration(mode: str) -> dict[str, Any]:
         "healthzBindAddress": f"0.0.0.0:{_HEALTH_PORT}",
         "mode": mode,
     }
-
-
-def remove(control_plane: ControlPlane) -> None:
-    """Delete its pods. Their rules stay on the nodes, as on EKS. Raises OSError."""
-    applying.remove(control_plane, "DaemonSet", NAME)

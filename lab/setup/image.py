@@ -159,47 +159,36 @@ def _layer(
 def _write_archive(path: Path, images: dict[str, tuple[bytes, dict[str, object]]]) -> None:
     blobs: dict[str, bytes] = {}
 
-    def blob(content: bytes) -> tuple[str, int]:
+    def stored(kind: str, content: bytes) -> dict[str, object]:
+        """The descriptor of a blob, which this keeps."""
         digest = hashlib.sha256(content).hexdigest()
         blobs[digest] = content
-        return f"sha256:{digest}", len(content)
+        return {
+            "mediaType": f"application/vnd.oci.image.{kind}",
+            "digest": f"sha256:{digest}",
+            "size": len(content),
+        }
 
     manifests = []
     for name, (layer, settings) in images.items():
-        layer_digest, layer_size = blob(layer)
+        of_layer = stored("layer.v1.tar", layer)
         config = {
             "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
             "os": "linux",
             "config": {"Env": [f"PATH={PATH}"], "User": "65532:65532", **settings},
-            "rootfs": {"type": "layers", "diff_ids": [layer_digest]},
+            "rootfs": {"type": "layers", "diff_ids": [of_layer["digest"]]},
         }
-        config_digest, config_size = blob(json.dumps(config).encode())
         manifest = {
             "schemaVersion": 2,
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": {
-                "mediaType": "application/vnd.oci.image.config.v1+json",
-                "digest": config_digest,
-                "size": config_size,
-            },
-            "layers": [
-                {
-                    "mediaType": "application/vnd.oci.image.layer.v1.tar",
-                    "digest": layer_digest,
-                    "size": layer_size,
-                }
-            ],
+            "config": stored("config.v1+json", json.dumps(config).encode()),
+            "layers": [of_layer],
         }
-        digest, size = blob(json.dumps(manifest).encode())
+        of_manifest = stored("manifest.v1+json", json.dumps(manifest).encode())
         # A reference with a digest is known only by the name that contains it.
-        for reference in (name, _pinned(name, digest)):
+        for reference in (name, _pinned(name, str(of_manifest["digest"]))):
             manifests.append(
-                {
-                    "mediaType": "application/vnd.oci.image.manifest.v1+json",
-                    "digest": digest,
-                    "size": size,
-                    "annotations": {"io.containerd.image.name": reference},
-                }
+                {**of_manifest, "annotations": {"io.containerd.image.name": reference}}
             )
     index = {"schemaVersion": 2, "manifests": manifests}
     with tarfile.open(path, "w") as output:

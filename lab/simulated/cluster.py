@@ -26,7 +26,7 @@ from lab.aws.eks.infrastructure import (
     NodeLaunchError,
     NodeSpec,
 )
-from lab.nodes import cni, coredns, kube_proxy
+from lab.nodes import applying, cni, coredns, kube_proxy
 from lab.nodes.cluster import MEMORY, HostCluster, Machine, empty_directories
 from lab.nodes.control_plane import RESTART_SECONDS, ControlPlane
 from lab.nodes.process import RARE_COLLECTION, Process, wait_until
@@ -182,7 +182,7 @@ class SimulatedCluster(HostCluster):
     def remove_addon(self, addon: str) -> None:
         """Remove the CNI's pods."""
         if addon not in (kube_proxy.NAME, coredns.NAME):
-            cni.remove(self.control_plane)
+            applying.remove(self.control_plane, "DaemonSet", cni.NAME)
 
     def stop(self) -> None:
         """Stop kwok, the logs' server and the control plane."""

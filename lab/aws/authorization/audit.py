@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-import boto3
 import yaml
 
+from lab import stack
 from lab.aws.iam.policies import as_list, pattern
 
 # In the Region's state directory.
@@ -138,7 +138,6 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
 
     AWS managed policies are left out, because the template does not choose their actions.
     """
-    stacks = cloudformation.describe_stacks()["Stacks"]
     statements = _statements_by_role(iam)
     policies: dict[str, list[dict[str, Any]]] = {}
 
@@ -154,23 +153,16 @@ def deployed_policies(cloudformation: Any, iam: Any) -> dict[str, list[dict[str,
             elif resource["ResourceType"] == "AWS::IAM::Role":
                 policies[logical_id] = statements[physical_id]
 
-    for stack in stacks:
-        if not stack.get("ParentId"):
-            walk(stack["StackId"], "")
+    for root in cloudformation.describe_stacks()["Stacks"]:
+        if not root.get("ParentId"):
+            walk(root["StackId"], "")
     return policies
 
 
 def table_of(status: Mapping[str, Any], record: Path) -> list[tuple[str, str, str, str]]:
     """The rows of the table for a running lab; `status` has its endpoint and keys."""
-    session = boto3.Session(
-        aws_access_key_id=status["access_key_id"],
-        aws_secret_access_key=status["secret_access_key"],
-        region_name=status["region"],
-    )
-    endpoint = status["endpoint_url"]
     policies = deployed_policies(
-        session.client("cloudformation", endpoint_url=endpoint),
-        session.client("iam", endpoint_url=endpoint),
+        stack.client(status, "cloudformation"), stack.client(status, "iam")
     )
     return rows(policies, read_calls(record))
 

@@ -108,20 +108,16 @@ class CodeBuild:
             variables[item["name"]] = item
         environment["environmentVariables"] = list(variables.values())
         source = dict(project["source"])
-        for key, member in (
-            ("buildspecOverride", "buildspec"),
-            ("sourceLocationOverride", "location"),
-            ("sourceTypeOverride", "type"),
+        for key, part, member in (
+            ("buildspecOverride", source, "buildspec"),
+            ("sourceLocationOverride", source, "location"),
+            ("sourceTypeOverride", source, "type"),
+            ("computeTypeOverride", environment, "computeType"),
+            ("environmentTypeOverride", environment, "type"),
+            ("imageOverride", environment, "image"),
         ):
             if parameters.get(key):
-                source[member] = parameters[key]
-        for key, member in (
-            ("computeTypeOverride", "computeType"),
-            ("environmentTypeOverride", "type"),
-            ("imageOverride", "image"),
-        ):
-            if parameters.get(key):
-                environment[member] = parameters[key]
+                part[member] = parameters[key]
         logs = {**project.get("logsConfig", {}), **parameters.get("logsConfigOverride", {})}
         number = 1 + sum(build["projectName"] == name for build in self.builds.values())
         build = {
