@@ -22,6 +22,13 @@ Json = dict[str, Any]
 type Client = Callable[[str], Any]
 #: Of bare iperf3, beside the pods' servers, which listen in namespaces of their own.
 PORT = 5301
+#: Short tests suffice: one second has about 2000 of the lab's round trips. TCP needs a few dozen of
+#: them to fill a link whose queue holds 16 ms.
+SHORT_TESTS = (
+    {"name": "tcp-1", "seconds": 1},
+    {"name": "tcp-8", "seconds": 1},
+    {"name": "rtt", "count": 10, "interval_seconds": 0.1},
+)
 
 
 def say(step: str) -> None:

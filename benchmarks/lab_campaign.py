@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from benchmarks.in_lab import document, lab, rackrate
+from benchmarks.in_lab import SHORT_TESTS, document, lab, rackrate
 from benchmarks.points import ImpossibleFigure, Point, judge, positive
 from lab.fabric.luck import MEAN_RACK, Luck
 from lab.fabric.truth import Setting, truth
@@ -41,14 +41,7 @@ CALIBRATIONS = 6
 WIDEST_TRUTH = 1.25
 #: How often the model is drawn; the truth's own error is then far below any interval's width.
 MODEL_DRAWS = 20_000
-PLAN: Mapping[str, Any] = {
-    "tests": [
-        {"name": "tcp-1", "seconds": 1},
-        {"name": "tcp-8", "seconds": 1},
-        {"name": "rtt", "count": 10, "interval_seconds": 0.1},
-    ],
-    "blocks": 6,
-}
+PLAN: Mapping[str, Any] = {"tests": SHORT_TESTS, "blocks": 6}
 #: The model's figure for each test.
 FIGURES = {"tcp-1": "one_flow", "tcp-8": "many_flows", "rtt": "round_trip"}
 

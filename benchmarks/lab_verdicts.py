@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.in_lab import Json, document, lab, rackrate
+from benchmarks.in_lab import SHORT_TESTS, Json, document, lab, rackrate
 from benchmarks.points import Point, judge
 from lab import stack
 from lab.errors import LabError
@@ -46,14 +46,8 @@ PARAMETERS = {"TreatmentStrategy": "none", "NodeCount": "2", "HostNetwork": "fal
 BASELINE_NODES = "rackrate.dev/arm=baseline"
 OUT = stack.REPOSITORY / "out" / "lab-verdicts"
 
-#: Short tests suffice: one second has about 2000 of the lab's round trips. TCP needs a few dozen of
-#: them to fill a link whose queue holds 16 ms.
 PLAN: Json = {
-    "tests": [
-        {"name": "tcp-1", "seconds": 1},
-        {"name": "tcp-8", "seconds": 1},
-        {"name": "rtt", "count": 10, "interval_seconds": 0.1},
-    ],
+    "tests": SHORT_TESTS,
     "blocks": 6,
     # All runs use one lab, so only the first would have links to warm up.
     "warm_up": False,

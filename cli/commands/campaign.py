@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from ..completion import complete_campaign
-from ..errors import EXIT_FAILED
 from ..following.campaign_outcome import (
     FollowedCampaign,
     conclude_campaign,
@@ -17,7 +16,7 @@ from ..following.campaign_outcome import (
     print_campaign,
     require_answers,
 )
-from ..following.outcome import AtEnd, check, complain_of_unmet, record_of, watch_to_the_end
+from ..following.outcome import AtEnd, check, conclude_shown, watch_to_the_end
 from ..following.watch import Interruption
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..printing.answers import campaign_table
@@ -34,7 +33,6 @@ from ..reading.campaign_input import (
 )
 from ..reading.campaigns import Campaign
 from ..reading.kinds import CAMPAIGN
-from ..reading.records import GOOD
 from ..reading.requirements import Requirement, parse_requirements
 from ..reading.run_ids import checked_id, find_finished, find_record, new_id
 from ..reading.stack import Outcome, Stack
@@ -246,21 +244,13 @@ def show_campaign(
     record = (find_finished if requirements else find_record)(stack, CAMPAIGN, campaign_id)
     stored = files_of(stack, record.id, record)
     output = Output(as_json, is_verbose=verbose)
-    failed = record.is_over and record.status not in GOOD
     print_campaign(output, record, stored)
     _print_state(output, record)
     error = explain_end(output, record)
     checks = []
     if requirements:
         checks = check(output, requirements, require_answers(record.id, stored))
-    if stored.results is not None:
-        output.line(f"Files: {stored.address}")
-    output.document(stored.as_document(record_of(CAMPAIGN, record.id, record), checks, error))
-    code = complain_of_unmet(output, checks)
-    if requirements and failed:
-        output.complain(f"Campaign {record.id} did not end well, so it meets no requirement.")
-        code = EXIT_FAILED
-    raise typer.Exit(code)
+    raise typer.Exit(conclude_shown(output, CAMPAIGN, record, stored, checks, error))
 
 
 @app.command("list", cls=Command)

@@ -6,13 +6,11 @@ import typer
 
 from rackrate_text.units import took
 
-from ..errors import EXIT_FAILED
 from ..following.outcome import (
     check,
-    complain_of_unmet,
+    conclude_shown,
     files_of,
     print_stored,
-    record_of,
     require_results,
 )
 from ..options import RequireOption, RunArgument, VerboseOption
@@ -20,7 +18,6 @@ from ..printing.failures import explain_end
 from ..printing.output import JsonOption, Output, StackOption
 from ..printing.progress import describe
 from ..reading.kinds import RUN
-from ..reading.records import GOOD
 from ..reading.requirements import parse_requirements
 from ..reading.run_ids import find_finished, find_record
 from ..reading.runs import Run
@@ -46,20 +43,12 @@ def show(
     stored = files_of(stack, record.id, record)
     output = Output(as_json, is_verbose=verbose)
     _print_state(output, record)
-    failed = record.is_over and record.status not in GOOD
     error = explain_end(output, record)
     print_stored(output, record, stored)
     checks = []
     if requirements:
         checks = check(output, requirements, require_results(record, stored))
-    if stored.results is not None:
-        output.line(f"Files: {stored.address}")
-    output.document(stored.as_document(record_of(RUN, record.id, record), checks, error))
-    code = complain_of_unmet(output, checks)
-    if requirements and failed:
-        output.complain(f"Run {record.id} did not end well, so it meets no requirement.")
-        code = EXIT_FAILED
-    raise typer.Exit(code)
+    raise typer.Exit(conclude_shown(output, RUN, record, stored, checks, error))
 
 
 def _print_state(output: Output, record: Run) -> None:

@@ -22,7 +22,7 @@ from ..printing.verdict import print_checks, print_results
 from ..reading import files
 from ..reading.documents import document_of, read_estimates, read_results
 from ..reading.kinds import RUN, Kind
-from ..reading.records import Record
+from ..reading.records import GOOD, Record
 from ..reading.requirements import Checked, Judged, Requirement, check_planned, evaluate
 from ..reading.run_ids import find_started
 from ..reading.runs import Run
@@ -257,6 +257,25 @@ def complain_of_unmet(output: Output, checks: Sequence[Checked]) -> int:
     for each in unmet:
         output.complain(f'The requirement "{each.requirement.text}" is not met: {each.why}.')
     return EXIT_FAILED if unmet else 0
+
+
+def conclude_shown[R: Record](
+    output: Output,
+    kind: Kind[R],
+    record: R,
+    stored: Stored[Any, Any],
+    checks: Sequence[Checked],
+    error: str | None,
+) -> int:
+    """End what `show` printed: where the files are, the document, the exit code."""
+    if stored.results is not None:
+        output.line(f"Files: {stored.address}")
+    output.document(stored.as_document(record_of(kind, record.id, record), checks, error))
+    code = complain_of_unmet(output, checks)
+    if checks and record.is_over and record.status not in GOOD:
+        output.complain(f"{kind.noun} {record.id} did not end well, so it meets no requirement.")
+        return EXIT_FAILED
+    return code
 
 
 def fetch_raw(output: Output, stack: Stack, run_id: str, out: Path) -> None:
