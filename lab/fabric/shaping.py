@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 FLOW_BITS_PER_SECOND = 5e9
 CLUSTER_FLOW_BITS_PER_SECOND = 10e9
@@ -58,12 +58,7 @@ class Limits:
 
     def times(self, factor: float) -> Limits:
         """All limits multiplied by a factor, for an experiment with a known outcome."""
-        return Limits(
-            instance=self.instance * factor,
-            flow=self.flow * factor,
-            cluster_flow=self.cluster_flow * factor,
-            ena_express_flow=self.ena_express_flow * factor,
-        )
+        return Limits(*(limit * factor for limit in astuple(self)))
 
 
 def ipv6_block(block: ipaddress.IPv4Network) -> ipaddress.IPv6Network:

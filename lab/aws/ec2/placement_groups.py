@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
@@ -29,14 +30,19 @@ class PlacementGroup:
     """One placement group."""
 
     name: str
-    id: str
     owner: str
-    arn: str
+    region: str
     strategy: str
-    partition_count: int | None
-    spread_level: str | None
-    parent_id: str | None
-    tags: dict[str, str]
+    partition_count: int | None = None
+    spread_level: str | None = None
+    parent_id: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    id: str = field(default_factory=lambda: f"pg-{secrets.token_hex(8)}{'0'}")
+
+    @property
+    def arn(self) -> str:
+        """Its ARN, in its owner's account."""
+        return f"arn:aws:ec2:{self.region}:{self.owner}:placement-group/{self.name}"
 
     def describe(self) -> dict[str, Any]:
         """The group as DescribePlacementGroups shows it."""
@@ -60,51 +66,25 @@ class PlacementGroups:
         self._groups: dict[tuple[str, str], PlacementGroup] = {}
         self._lock = threading.Lock()
 
-    def create(
-        self,
-        *,
-        name: str,
-        strategy: str,
-        partition_count: int | None,
-        spread_level: str | None,
-        parent_id: str | None,
-        tags: dict[str, str],
-        region: str,
-        account_id: str,
-    ) -> PlacementGroup:
-        """Create a group. Raises EC2ClientError for what EC2 refuses."""
-        _require_options_of(strategy, partition_count, spread_level)
+    def add(self, group: PlacementGroup) -> PlacementGroup:
+        """Add a group. Raises EC2ClientError for what EC2 refuses."""
+        _require_options_of(group.strategy, group.partition_count, group.spread_level)
         # Only clusters have parents (API reference, CreatePlacementGroup). The words are not known.
-        if parent_id is not None and (
-            strategy != "cluster"
-            or self.find(account_id, group_id=parent_id).strategy != "precision-time"
+        if group.parent_id is not None and (
+            group.strategy != "cluster"
+            or self.find(group.owner, group_id=group.parent_id).strategy != "precision-time"
         ):
             raise EC2ClientError(
                 "InvalidParameterCombination",
                 "Only 'cluster' groups have parents, and these are 'precision-time' groups.",
             )
-        if strategy == "partition" and partition_count is None:
-            partition_count = 2
-        if strategy == "spread" and spread_level is None:
-            spread_level = "rack"
         with self._lock:
-            if (account_id, name) in self._groups:
+            if (group.owner, group.name) in self._groups:
                 raise EC2ClientError(
                     "InvalidPlacementGroup.Duplicate",
-                    f"The placement group '{name}' already exists.",
+                    f"The placement group '{group.name}' already exists.",
                 )
-            group = PlacementGroup(
-                name,
-                f"pg-{secrets.token_hex(8)}{'0'}",
-                account_id,
-                f"arn:aws:ec2:{region}:{account_id}:placement-group/{name}",
-                strategy,
-                partition_count,
-                spread_level,
-                parent_id,
-                tags,
-            )
-            self._groups[account_id, name] = group
+            self._groups[group.owner, group.name] = group
             return group
 
     def find(
@@ -178,17 +158,20 @@ def create_placement_group(self: EC2Response) -> ActionResult:
     name = self._get_param("GroupName")
     if not name:
         raise EC2ClientError("MissingParameter", "The request must contain GroupName.")
-    count = self._get_param("PartitionCount")
+    strategy = self._get_param("Strategy", "cluster")
+    count = self._get_param("PartitionCount", 2 if strategy == "partition" else None)
     self.error_on_dryrun()
-    group = GROUPS.create(
-        name=name,
-        strategy=self._get_param("Strategy", "cluster"),
-        partition_count=int(count) if count is not None else None,
-        spread_level=self._get_param("SpreadLevel"),
-        parent_id=self._get_param("ParentGroupId"),
-        tags=self._parse_tag_specification().get("placement-group", {}),
-        region=self.region,
-        account_id=self.current_account,
+    group = GROUPS.add(
+        PlacementGroup(
+            name=name,
+            owner=self.current_account,
+            region=self.region,
+            strategy=strategy,
+            partition_count=int(count) if count is not None else None,
+            spread_level=self._get_param("SpreadLevel", "rack" if strategy == "spread" else None),
+            parent_id=self._get_param("ParentGroupId"),
+            tags=self._parse_tag_specification().get("placement-group", {}),
+        )
     )
     return ActionResult({"PlacementGroup": group.describe()})
 

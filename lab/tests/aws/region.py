@@ -35,16 +35,8 @@ CAPABILITIES = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 
 def group_of_another_account(name: str = "") -> PlacementGroup:
     """A cluster placement group that another account made and shares."""
-    return GROUPS.create(
-        name=name or f"g-{uuid.uuid4().hex[:8]}",
-        strategy="cluster",
-        partition_count=None,
-        spread_level=None,
-        parent_id=None,
-        tags={},
-        region=REGION,
-        account_id="222222222222",
-    )
+    name = name or f"g-{uuid.uuid4().hex[:8]}"
+    return GROUPS.add(PlacementGroup(name, "222222222222", REGION, strategy="cluster"))
 
 
 def _set_event() -> threading.Event:
