@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rackrate_text.units import change, change_with_interval, percent
+from rackrate_text.units import change_with_interval, percent
 from rackrate_text.words import listed, metric_of_test
 
 from ..errors import Refusal
@@ -336,6 +336,6 @@ def _finding(verdict: Word) -> str:
         finding += f", {change_with_interval(verdict.ratio, verdict.ci_simultaneous)}"
     if verdict.verdict == "inconclusive" and verdict.lacks:
         finding += f": {verdict.lacks}"
-    if smallest := getattr(verdict, "smallest_regression", None):
-        finding += f"; a regression shows from {change(smallest)} on"
+    if shows := getattr(verdict, "shows", ""):
+        finding += f"; {shows}"
     return finding

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from rackrate_contract.document import Document
+from rackrate_text.units import change
 from rackrate_text.words import counted, metric_of_test, several_runs
 
 #: The direction in which a metric is better.
@@ -259,6 +260,12 @@ class Verdict(Document):
     def margin(self) -> float:
         """The regression that a gate has to show: twice the share that does not matter."""
         return 2 * self.threshold
+
+    @property
+    def shows(self) -> str:
+        """What its earlier runs show, such as `a regression shows from +12 % on`; may be empty."""
+        smallest = self.smallest_regression
+        return f"a regression shows from {change(smallest)} on" if smallest else ""
 
     @property
     def is_blind(self) -> bool:

@@ -22,7 +22,7 @@ from rackrate.plan.items import (
 from rackrate.tools.base import TestBase
 
 #: How long the tests of a series take at most. What a node's end loses is at most so much.
-MAX_SECONDS = 90.0
+MAX_SECONDS = 64.0
 #: How many tests the pods of a series have at most, and how many of its pods start on one node: the
 #: smallest instances have room for few.
 MAX_TESTS, MAX_PODS_PER_NODE = 24, 4

@@ -48,7 +48,7 @@ class Comparison:
         subject: the test and the metric.
         sides: the two sides that are compared.
         drifted: whether one arm drifted alone.
-        lacks: what an inconclusive one lacks; None if that is not known.
+        lacks: what an inconclusive one lacks, or what earlier runs could show; None if unknown.
         scope: what it applies to.
         in_words: the change and its intervals.
         bars: the levels of both sides.

@@ -20,8 +20,9 @@ from rackrate.verdict.draws import (
 )
 from rackrate.verdict.enough import reason_to_stop
 from rackrate.verdict.estimate import CONFIDENCE, ratios
-from rackrate.verdict.headline import headline
+from rackrate.verdict.headline import headline, kind, sized
 from rackrate.verdict.wording import levels, still_open, what_differed
+from rackrate_contract.arms import in_arm
 from rackrate_contract.campaign import BETWEEN_RUNS, Answer, AnswerScope, CampaignStopped, DrawRatio
 from rackrate_contract.student import student_t
 from rackrate_contract.verdicts import Difference, Verdict
@@ -305,15 +306,24 @@ def variability(answer: Answer) -> str:
 
 def following(answers: Sequence[Answer]) -> str:
     """What the next deployment will get; empty without an answer about the placement group."""
-    texts = [
-        f"{changes(answer.prediction95)} in {subject(answer)}"
+    predicted = [
+        (answer, answer.prediction95)
         for answer in answers
         if answer.prediction95 is not None and answer.scope == "the placement group"
     ]
-    if not texts:
+    if not predicted:
         return ""
-    sure = "with 95 %" if len(texts) == 1 else "each by itself with 95 %, all together less surely"
-    return f"Your next deployment will get {listed(texts, most=_ANSWERS_NAMED)} ({sure})."
+    kinds = [kind(answer) for answer, _ in predicted]
+    texts = []
+    for answer, ends in predicted:
+        name = kind(answer) if kinds.count(kind(answer)) == 1 else subject(answer)
+        is_clear = min(ends) > 1 or max(ends) < 1
+        texts.append(f"{name} {sized(ends, answer.unit) if is_clear else changes(ends)}")
+    places = {in_arm(answer.sides[0]) for answer, _ in predicted}
+    place = f" {places.pop()}" if len(places) == 1 else ""
+    each = "" if len(texts) == 1 else " each"
+    gets = listed(texts, most=_ANSWERS_NAMED)
+    return f"Your next deployment{place} gets {gets} (with 95 %{each})."
 
 
 def line(answer: Answer) -> str:

@@ -6,7 +6,7 @@ Runs, comparisons, campaigns and sweeps share it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from rackrate_contract.arms import NO_GROUP, in_arm
@@ -96,7 +96,7 @@ def counts(verdicts: Sequence[Judged]) -> str:
 def _clause(verdicts: Sequence[Judged]) -> str:
     """The results of one arm, such as `latency is 80 % lower; 8 flows are alike`."""
     named: dict[str, list[Judged]] = {}
-    for name_of in (_kind, _kind_and_statistic, _subject):
+    for name_of in (kind, _kind_and_statistic, _subject):
         named = {name_of(v): [] for v in verdicts}
         for verdict in verdicts:
             named[name_of(verdict)].append(verdict)
@@ -115,7 +115,7 @@ def _clause(verdicts: Sequence[Judged]) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _kind(verdict: Judged) -> str:
+def kind(verdict: Judged) -> str:
     """What is compared, as far as a headline tells it apart: `latency`, `one flow`."""
     if verdict.unit == "s":
         return "latency"
@@ -124,8 +124,8 @@ def _kind(verdict: Judged) -> str:
 
 def _kind_and_statistic(verdict: Judged) -> str:
     """The same, with a latency's percentile."""
-    kind, _, statistic = metric_words(verdict.metric).partition(" ")
-    return f"{statistic or 'median'} latency" if verdict.unit == "s" and kind else _kind(verdict)
+    statistic = metric_words(verdict.metric).partition(" ")[2]
+    return f"{statistic or 'median'} latency" if verdict.unit == "s" else kind(verdict)
 
 
 def _subject(verdict: Judged) -> str:
@@ -138,11 +138,18 @@ def _be(names: Sequence[str]) -> str:
 
 
 def _size(verdicts: Sequence[Judged]) -> str:
-    """How large the change of comparisons with one word is, such as `74 to 81 % lower`."""
-    ratios = sorted(v.ratio for v in verdicts if v.ratio is not None)
-    if not ratios:
-        return verdicts[0].verdict
-    is_time = verdicts[0].unit == "s"
+    ratios = [v.ratio for v in verdicts if v.ratio is not None]
+    return sized(ratios, verdicts[0].unit) if ratios else verdicts[0].verdict
+
+
+def sized(values: Iterable[float], unit: str) -> str:
+    """How large changes in one direction are, such as `74 to 81 % lower`.
+
+    Args:
+        values: ratios, all above or all below 1.
+        unit: the metric's unit.
+    """
+    ratios, is_time = sorted(values), unit == "s"
     if not is_time and _TWICE[0] <= ratios[0] and ratios[-1] <= _TWICE[1]:
         return "twice as fast"
     up = ("faster", "higher")[is_time]

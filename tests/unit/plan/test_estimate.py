@@ -178,9 +178,8 @@ class TestWhatAPlanTakes:
             estimated({"warm_up": False, "blocks": blocks})
             for blocks in (6, {"least": 4, "most": 6})
         )
-        # Each batch has at least one make-up item, and these two have three. Six blocks are two
-        # series, and four and two are three.
-        more = 2 * costs.LOOK_TRANSITIONS + costs.MAKEUP_TRANSITIONS + costs.ITEM_TRANSITIONS
+        # Each batch has at least one make-up item, and these two have three. Both are two series.
+        more = 2 * costs.LOOK_TRANSITIONS + costs.MAKEUP_TRANSITIONS
         assert looking.state_transitions - fixed.state_transitions == more
 
 

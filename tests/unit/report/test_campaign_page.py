@@ -78,7 +78,7 @@ def test_the_parts_come_in_the_order_in_which_a_reader_needs_them():
     text = words(campaign())
     parts = [
         "scaled by 0.1",
-        "Your next deployment will get",
+        "Your next deployment with treatment gets",
         "On average over 6 draws, with treatment tcp-1 throughput is 85 % faster",
         "Every comparison",
         "draw by draw",
@@ -137,10 +137,10 @@ def test_the_scope_is_about_the_placement_group_only_with_enough_draws(answers, 
 
 
 def test_the_opening_has_the_next_deployment_only_with_enough_draws():
-    prediction = "Your next deployment will get +47 to +132 % in tcp-1 throughput"
+    prediction = "Your next deployment with treatment gets tcp-1 throughput 47 to 132 % faster"
     text = words(campaign(answers=(answer(), open_answer())))
     assert prediction in text[: text.index("Every comparison")]
-    assert "Your next deployment will get" not in words(campaign(answers=(open_answer(),)))
+    assert "Your next deployment" not in words(campaign(answers=(open_answer(),)))
 
 
 def test_the_first_runs_own_interval_stands_beside_the_campaigns():

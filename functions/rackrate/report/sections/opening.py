@@ -16,7 +16,7 @@ from rackrate.verdict.headline import headline
 from rackrate_contract.verdicts import Difference
 from rackrate_text.failures import lines_of
 from rackrate_text.units import took
-from rackrate_text.words import counted, listed
+from rackrate_text.words import capitalized, counted, listed
 
 #: The most differences between runs in the headline.
 _MOST_NAMED = 4
@@ -130,7 +130,9 @@ def _tiles(comparisons: Iterable[Comparison]) -> list[list[Comparison]]:
 def _scope(page: Material) -> str:
     """What was measured: the nodes with their types and places, and for how long."""
     nodes = {node.name: node for arm in page.results.arms for node in arm.nodes}.values()
-    parts = [f"On {counted(len(nodes), 'node')}"]
+    headings = {wording.heading(verdict) for verdict in page.results.verdicts}
+    compared = f"{capitalized(headings.pop())}, on" if len(headings) == 1 else "On"
+    parts = [f"{compared} {counted(len(nodes), 'node')}"]
     for lead, fact in ((" of", "instance_type"), (" in", "zone"), (", Region", "region")):
         if values := sorted({value for node in nodes if (value := getattr(node, fact))}):
             parts.append(f"{lead} {listed(values, most=_MOST_NAMED)}")

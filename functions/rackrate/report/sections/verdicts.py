@@ -87,7 +87,7 @@ def comparison(page: Material, verdict: Verdict) -> Comparison:
         sides=wording.heading(verdict),
         of=verdict,
         drifted=verdict.drift is not None,
-        lacks=wording.more_needed(verdict),
+        lacks=wording.more_needed(verdict) or verdict.shows,
         scope=page.scope_of(verdict),
         in_words=_in_words(verdict),
         bars=_bars(page, verdict),
