@@ -33,7 +33,10 @@ def test_a_run_its_results_and_its_requirements_are_one_document(
     assert document["results"] == json.loads(results(RUN))
     assert document["directory"] == f"out/{RUN}"
     (requirement,) = document["requirements"]
-    assert requirement.keys() == {"requirement", "met", "why"} and requirement["met"] is False
+    assert (
+        requirement.keys() == {"requirement", "met", "could_not_fail", "why"}
+        and requirement["met"] is False
+    )
     assert document["error"] is None and document["plan"] is None
     assert "is not met" in result.stderr
 
