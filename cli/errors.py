@@ -116,7 +116,7 @@ def explain(error: Exception) -> Refusal:
     if isinstance(error, aws.NoCredentialsError):
         return Refusal(
             "No AWS credentials were found; run `aws configure`, set AWS_PROFILE, or in the lab"
-            " load the exports that `make lab-up` prints."
+            " run the line that `make lab-up` prints."
         )
     # botocore lets errors through that are not its own, such as those of a credential_process.
     where = {frame.f_globals.get("__name__") for frame, _ in traceback.walk_tb(error.__traceback__)}
