@@ -252,11 +252,16 @@ def _print_gate(output: Output, stack: Stack, baseline: Baseline) -> dict[str, A
         output.say(f"Warning: {close}.", style="yellow")
     shown = what_a_gate_shows(runs)
     if shown:
+        # Pydantic takes longer to import than the command takes to start.
+        from rackrate_contract.arms import arm_titles
+
         table = plain_table(80)
         for title in ("Test", "Arm", "Smallest regression"):
             table.add_column(title, overflow="fold")
+        titles = arm_titles(runs[-1].arms)
         for (test, metric, arm), ratio in sorted(shown.items()):
-            table.add_row(Text(metric_of_test(test, metric)), Text(arm), change(ratio))
+            named = metric_of_test(test, metric), titles.get(arm, arm)
+            table.add_row(*map(Text, named), change(ratio))
         output.print(table)
         newest = runs[-1].verdicts[0]
         output.say(

@@ -120,7 +120,7 @@ class Checked:
         blind = [v for v in self.verdicts if not isinstance(v.baseline, str) and v.is_blind]
         if not blind or not self.is_met or "worse" in accepted or "inconclusive" not in accepted:
             return None
-        names = listed(f"{verdict.arm}'s {verdict.name}" for verdict in blind)
+        names = listed(f"{verdict.sides[0]}'s {verdict.name}" for verdict in blind)
         margin = percent(blind[0].margin)
         return f"the earlier runs do not show a regression of {margin} in {names}"
 
@@ -331,7 +331,7 @@ def _verdicts() -> str:
 
 def _finding(verdict: Word) -> str:
     """`treatment's tcp-1 throughput is better, +100 % (95 % CI +99 to +101 %)`."""
-    finding = f"{verdict.arm}'s {verdict.name} is {verdict.verdict}"
+    finding = f"{verdict.sides[0]}'s {verdict.name} is {verdict.verdict}"
     if verdict.ratio is not None:
         finding += f", {change_with_interval(verdict.ratio, verdict.ci_simultaneous)}"
     if verdict.verdict == "inconclusive" and verdict.lacks:

@@ -237,6 +237,7 @@ def test_a_baseline_says_when_it_was_measured_and_what_a_gate_against_it_shows(
     shown = rackrate("baseline", "show", "main").stdout
     assert "Measured from 2026-11-01 07:05 to 2026-11-04 07:06 (UTC)." in shown
     assert "within" not in shown
+    assert "cluster group" in shown and "treatment" not in shown
     assert max(map(len, shown.splitlines())) <= 80
     gate = rackrate.json("baseline", "show", "main")["gate"]
     ratios = {(e["test"], e["arm"]): e["ratio"] for e in gate["smallest_regressions"]}
