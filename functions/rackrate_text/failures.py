@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackrate_text.printable import printable
-from rackrate_text.words import counted
+from rackrate_text.words import counted, host_name
 
 #: What an error means that neither we nor a function's code raised, and what to do about it.
 _MEANINGS: dict[str, tuple[str, str]] = {
@@ -221,8 +221,8 @@ class Loss:
 
 
 def place(arm: str, client: str, server: str) -> str:
-    """Where a trial was lost. The nodes of a cluster share the domain after their host names."""
-    return f"{arm}, {client.partition('.')[0]} → {server.partition('.')[0]}"
+    """Where a trial was lost."""
+    return f"{arm}, {host_name(client)} → {host_name(server)}"
 
 
 def grouped(reasons: Iterable[tuple[str, str]]) -> list[Loss]:

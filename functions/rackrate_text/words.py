@@ -55,6 +55,11 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2 - 1]} … {text[2 - most // 2 :]}"
 
 
+def host_name(node: str) -> str:
+    """A node's name without the domain, which all nodes of a cluster share."""
+    return node.partition(".")[0]
+
+
 def capitalized(words: str) -> str:
     """The text with its first letter capitalized and the rest unchanged."""
     return f"{words[:1].upper()}{words[1:]}"

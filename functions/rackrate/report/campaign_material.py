@@ -51,17 +51,15 @@ class CampaignMaterial:
         ]
         return list(dict.fromkeys(named))
 
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        answers = self.results.answers
+        baselines = {each.baseline: each.sides[1] for each in answers}
+        return baselines | {each.arm: each.sides[0] for each in answers}
+
     def arm_title(self, name: str) -> str:
         """What people read for an arm's name."""
-        titles = {
-            arm: title
-            for each in self.results.answers
-            for arm, title in (
-                (each.arm, each.arm_title),
-                (each.baseline, each.baseline_title),
-            )
-        }
-        return titles.get(name) or name
+        return self._titles.get(name, name)
 
     def arm_number(self, name: str) -> int:
         """An arm's index."""

@@ -26,7 +26,7 @@ from rackrate_contract.results import (
 from rackrate_contract.trials import Mark, TrialKey
 from rackrate_contract.verdicts import Baseline, Summary, Verdict
 from rackrate_text.units import duration
-from rackrate_text.words import counted, metric_of_test
+from rackrate_text.words import counted, host_name, metric_of_test
 
 _NO_RAW = RawValues()
 
@@ -179,14 +179,9 @@ class Material:
         return link("raw", href, f"Raw output of {trial.test}, {what}")
 
 
-def short(node: str) -> str:
-    """A node's host name without the domain, which all nodes of a cluster share."""
-    return node.partition(".")[0]
-
-
 def pair_of(trial: Trial) -> str:
     """Client and server by their host names without the domain."""
-    return f"{short(trial.client_name)} → {short(trial.server_name)}"
+    return f"{host_name(trial.client_name)} → {host_name(trial.server_name)}"
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def opening(page: CampaignMaterial) -> Part:
         table="answers",
         scope=f"About {listed(scopes)}." if scopes else "",
         failure=(facts.error, facts.cause),
-        drifts=[differ(page.results.differences)] if page.is_pool else (),
+        leading=[differ(page.results.differences)] if page.is_pool else (),
         about=(conclusion(page) if following(answers) else "", scope(page)),
         warnings=page.results.warnings,
     )

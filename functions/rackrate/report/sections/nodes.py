@@ -7,11 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from rackrate.measure.trials import Trial
-from rackrate.report.material import Material, MetricMaterial, short
+from rackrate.report.material import Material, MetricMaterial
 from rackrate.report.rendering import Part
 from rackrate.report.tables import Cell, Table, number, without_unknown
 from rackrate_contract.arms import Node
 from rackrate_text.units import change, quantity
+from rackrate_text.words import host_name
 
 
 def nodes_section(page: Material) -> Part | None:
@@ -32,7 +33,7 @@ def nodes_section(page: Material) -> Part | None:
         after[each.place].append(each.node)
     rows = [
         {
-            "node": Cell(short(node.name), "head", _facts(node), arm=page.arm_number(arm.name)),
+            "node": Cell(host_name(node.name), "head", _facts(node), arm=page.arm_number(arm.name)),
             **{
                 metric.subject: _figure(metric, values[metric.id][arm.name], node.name)
                 for metric in metrics

@@ -68,7 +68,7 @@ def opening(page: Material) -> Part:
         table="verdicts",
         scope=_scope(page),
         failure=(run.error, run.cause),
-        drifts=wording.drifts(verdicts),
+        leading=wording.drifts(verdicts),
         stopped=None if page.stopped is None else page.stopped.text,
         warnings=page.results.warnings,
     )
@@ -82,7 +82,7 @@ def conclusion_part(
     scope: str = "",
     failure: tuple[str | None, str | None],
     warnings: Iterable[str],
-    drifts: Iterable[str] = (),
+    leading: Iterable[str] = (),
     about: Sequence[str] = (),
     stopped: str | None = None,
 ) -> Part:
@@ -95,7 +95,7 @@ def conclusion_part(
         scope: what was measured, in a line.
         failure: the error that ended the execution, and its cause; None if it did not fail.
         warnings: its warnings.
-        drifts: what comes first: drifts of one arm alone, or what differed between pooled runs.
+        leading: what comes first: drifts of one arm alone, or what differed between pooled runs.
         about: what the conclusion is about.
         stopped: why no more was measured.
     """
@@ -112,7 +112,7 @@ def conclusion_part(
         several_sides=len({each.sides for each in comparisons}) > 1,
         shown=Comparisons("glance", comparisons, adjusted_for=0),
         table=table,
-        drifts=drifts,
+        leading=leading,
         about=filter(None, about),
         stopped=stopped,
         warnings=[warning for warning in warnings if warning != cause],

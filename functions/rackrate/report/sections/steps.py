@@ -12,7 +12,7 @@ from rackrate.report.sections.opening import moment
 from rackrate.report.tables import Cell, Table, head, number, without_unknown
 from rackrate_contract.campaign import Step
 from rackrate_text.units import dollars, duration
-from rackrate_text.words import listed
+from rackrate_text.words import host_name, listed
 
 #: The most nodes of an arm that a step names; its run's page has all.
 _MOST_NODES = 2
@@ -53,10 +53,11 @@ def _columns(page: CampaignMaterial, step: Step) -> Mapping[str, object]:
 
 def _nodes(page: CampaignMaterial, by_arm: Iterable[tuple[str, tuple[str, ...]]]) -> str | None:
     """The nodes of each arm by their host names without the domain, which all of them share."""
-    names = (
-        (page.arm_title(arm), [node.partition(".")[0] for node in nodes]) for arm, nodes in by_arm
-    )
-    lines = [f"{arm}: {listed(nodes, most=_MOST_NODES)}" for arm, nodes in names if nodes]
+    lines = [
+        f"{page.arm_title(arm)}: {listed(map(host_name, nodes), most=_MOST_NODES)}"
+        for arm, nodes in by_arm
+        if nodes
+    ]
     return Markup("<br>").join(lines) or None
 
 
