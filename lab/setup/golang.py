@@ -70,6 +70,10 @@ def install(
         "GOMODCACHE": str(scratch / "modules"),
         "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
         "CGO_ENABLED": "0",
+        # The compiler's own garbage collection takes a fifth of the processor seconds. Two compilers
+        # run at once on two cores.
+        "GOGC": "off",
+        "GOMEMLIMIT": "1GiB",
     }
     go = functools.partial(
         building.run,
