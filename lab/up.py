@@ -49,27 +49,31 @@ def network_scale() -> float:
 
 def prepare(say: Say, *, with_large: bool = False) -> Artifacts:
     """Download and build what is not in the cache, `with_large` also those of large workloads."""
-    # The build uses the processor while packages are downloaded.
+    # The builds use the processor while packages are downloaded.
     with ThreadPoolExecutor(max_workers=1) as pool:
         say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
-        building = pool.submit(kubernetes.binaries, say)
+        building = pool.submit(_built, say)
         say("Debian's packages")
         programs = debian.unpacked_services()
         say(f"the pods' tools, of {tools.release()}")
         root = tools.unpacked()
-        say("the pods' tools that Debian lacks (built once, a minute on two cores)")
-        modules = golang.tools(say)
         programs_of_large = None
         if with_large:
             say("the programs of large workloads (built once, 15 minutes on two cores)")
             programs_of_large = large.programs()
-        binaries = building.result()
+        modules, binaries = building.result()
     say("container images")
     # So that labs whose caches link to this one share it.
     (cache_directory() / FUNCTIONS).mkdir(exist_ok=True)
     return Artifacts(
         programs, binaries, image.archive(root, modules, binaries / "pause", programs_of_large)
     )
+
+
+def _built(say: Say) -> tuple[Path, Path]:
+    """The pods' tools that Debian lacks, then Kubernetes."""
+    with golang.scratch():
+        return golang.tools(say), kubernetes.binaries(say)
 
 
 def bring_up(

@@ -11,10 +11,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lab.cache import artifact, cache_directory, key_of
+from lab.cache import artifact, cache_directory, key_of, locked
 from lab.errors import LabError
 from lab.setup import building
 
@@ -29,8 +29,27 @@ def _nothing(step: str) -> None:
     """Announces no step."""
 
 
+@contextlib.contextmanager
+def scratch() -> Iterator[None]:
+    """Within it, all builds share what Go downloads and compiles; they need it.
+
+    At the end it is removed: up to 3 GB that only other versions would use. After an error it
+    stays, and the next build goes on from there.
+    """
+    with locked("go"):
+        yield
+        shutil.rmtree(_scratch(), ignore_errors=True)
+
+
+def _scratch() -> Path:
+    return cache_directory() / "go"
+
+
 def tools(say: Callable[[str], None] = _nothing) -> Path:
-    """The directory with the measuring programs that `image/go.mod` names as tools."""
+    """The directory with the measuring programs that `image/go.mod` names as tools.
+
+    To be called within `scratch()`.
+    """
     sources = [(IMAGE / name).read_bytes() for name in ("go.mod", "go.sum")]
 
     def build(directory: Path) -> None:
@@ -45,10 +64,9 @@ def install(
     *packages: str,
     name: str,
     linker_flags: str = "",
-    before: Path | None = None,
     say: Callable[[str], None] = _nothing,
 ) -> None:
-    """Build packages of a module, as static programs, into a directory.
+    """Build packages of a module, as static programs, into a directory, within `scratch()`.
 
     Args:
         module: the directory of its go.mod.
@@ -56,22 +74,19 @@ def install(
         packages: what `go install` takes; `tool` stands for all tools of go.mod.
         name: what is built, for the error.
         linker_flags: further flags of the linker.
-        before: the directory of the module that is built next. It shares what is compiled.
         say: is told how far the build is, from time to time.
 
     Raises:
         LabError: there is no Go, or it cannot build them.
     """
-    # An interrupted build goes on from here.
-    scratch = cache_directory() / "go" / (before or module).name
     environment = os.environ | {
         "GOBIN": str(directory),
-        "GOCACHE": str(scratch / "build"),
-        "GOMODCACHE": str(scratch / "modules"),
+        "GOCACHE": str(_scratch() / "build"),
+        "GOMODCACHE": str(_scratch() / "modules"),
         "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
         "CGO_ENABLED": "0",
-        # The compiler's own garbage collection takes a fifth of the processor seconds. Two compilers
-        # run at once on two cores.
+        # The compiler's own garbage collection takes a fifth of the processor seconds. On two cores
+        # two compilers run at once.
         "GOGC": "off",
         "GOMEMLIMIT": "1GiB",
     }
@@ -87,11 +102,6 @@ def install(
     # This also downloads the modules.
     count = len(go([go_command(), "list", "-deps", *packages]).splitlines())
     go([go_command(), "install", "-v", *flags, *packages], watch=_announcing(name, count, say))
-    if before is not None:
-        return
-    shutil.rmtree(scratch, ignore_errors=True)  # up to 3 GB that only another version would use
-    with contextlib.suppress(OSError):  # another module may be building
-        scratch.parent.rmdir()
 
 
 def _announcing(name: str, packages: int, say: Callable[[str], None]) -> Callable[[str], None]:

@@ -1,4 +1,4 @@
-"""Kubernetes and CoreDNS, at the versions that lab/kubernetes and lab/coredns lock (go.mod)."""
+"""Kubernetes and CoreDNS, at the versions that lab/kubernetes/go.mod locks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from lab.errors import LabError
 from lab.setup import golang
 
 MODULE = Path(__file__).resolve().parents[1] / "kubernetes"
-COREDNS = MODULE.with_name("coredns")
 
 
 def version() -> str:
@@ -29,7 +28,7 @@ def binaries(say: Callable[[str], None]) -> Path:
     """The directory with Kubernetes' programs (kubelet, the rest), CoreDNS and `pause`."""
     sources = [
         path.read_bytes()
-        for path in sorted([*MODULE.rglob("*"), *COREDNS.rglob("*")])
+        for path in sorted(MODULE.rglob("*"))
         if path.is_file() and path.suffix in {".mod", ".sum", ".go"}
     ]
     key = key_of(platform.machine(), *sources)
@@ -37,14 +36,13 @@ def binaries(say: Callable[[str], None]) -> Path:
 
 
 def _build(directory: Path, say: Callable[[str], None]) -> None:
-    golang.install(COREDNS, directory, ".", name="CoreDNS", before=MODULE, say=say)
     major, minor, _ = version().split(".", 2)
     stamp = "k8s.io/component-base/version"
     golang.install(
         MODULE,
         directory,
-        *("tool", "./pause"),
-        name=f"Kubernetes {version()}",
+        *("tool", "./coredns", "./pause"),
+        name=f"Kubernetes {version()} and CoreDNS",
         linker_flags=(
             f"-X {stamp}.gitVersion=v{version()} -X {stamp}.gitMajor={major} "
             f"-X {stamp}.gitMinor={minor} -X {stamp}.gitTreeState=clean"

@@ -17,9 +17,10 @@ MODULE = Path(__file__).resolve().parents[1] / "kwok"
 def program() -> Path:
     """The program `kwok`. Raises LabError when it cannot be built."""
     sources = [(MODULE / name).read_bytes() for name in ("go.mod", "go.sum")]
-    directory = artifact(
-        "kwok",
-        key_of(platform.machine(), *sources),
-        lambda making: golang.install(MODULE, making, "tool", name="kwok"),
-    )
+
+    def build(making: Path) -> None:
+        with golang.scratch():
+            golang.install(MODULE, making, "tool", name="kwok")
+
+    directory = artifact("kwok", key_of(platform.machine(), *sources), build)
     return directory / "kwok"

@@ -18,9 +18,10 @@ NAME = "local-path-provisioner"
 def program() -> Path:
     """The program of Rancher's local path provisioner. Raises LabError when it cannot be built."""
     sources = [(MODULE / name).read_bytes() for name in ("go.mod", "go.sum")]
-    directory = artifact(
-        "storage",
-        key_of(platform.machine(), *sources),
-        lambda making: golang.install(MODULE, making, "tool", name=NAME),
-    )
+
+    def build(making: Path) -> None:
+        with golang.scratch():
+            golang.install(MODULE, making, "tool", name=NAME)
+
+    directory = artifact("storage", key_of(platform.machine(), *sources), build)
     return directory / NAME
