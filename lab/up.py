@@ -49,10 +49,10 @@ def network_scale() -> float:
 
 def prepare(say: Say, *, with_large: bool = False) -> Artifacts:
     """Download and build what is not in the cache, `with_large` also those of large workloads."""
-    # The builds use the processor while packages are downloaded.
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    # The builds use the processors while other things are downloaded.
+    with golang.scratch(), ThreadPoolExecutor(max_workers=2) as pool:
         say(f"Kubernetes {kubernetes.version()} (built once, 5 minutes on two cores)")
-        building = pool.submit(_built, say)
+        building = [pool.submit(build, say) for build in (golang.tools, kubernetes.binaries)]
         say("Debian's packages")
         programs = debian.unpacked_services()
         say(f"the pods' tools, of {tools.release()}")
@@ -61,19 +61,13 @@ def prepare(say: Say, *, with_large: bool = False) -> Artifacts:
         if with_large:
             say("the programs of large workloads (built once, 15 minutes on two cores)")
             programs_of_large = large.programs()
-        modules, binaries = building.result()
+        modules, binaries = [each.result() for each in building]
     say("container images")
     # So that labs whose caches link to this one share it.
     (cache_directory() / FUNCTIONS).mkdir(exist_ok=True)
     return Artifacts(
         programs, binaries, image.archive(root, modules, binaries / "pause", programs_of_large)
     )
-
-
-def _built(say: Say) -> tuple[Path, Path]:
-    """The pods' tools that Debian lacks, then Kubernetes."""
-    with golang.scratch():
-        return golang.tools(say), kubernetes.binaries(say)
 
 
 def bring_up(

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from lab.cache import artifact, cache_directory, key_of, locked
@@ -64,6 +64,7 @@ def install(
     *packages: str,
     name: str,
     linker_flags: str = "",
+    not_inlined: Sequence[str] = (),
     say: Callable[[str], None] = _nothing,
 ) -> None:
     """Build packages of a module, as static programs, into a directory, within `scratch()`.
@@ -74,6 +75,8 @@ def install(
         packages: what `go install` takes; `tool` stands for all tools of go.mod.
         name: what is built, for the error.
         linker_flags: further flags of the linker.
+        not_inlined: patterns of packages in which no call is inlined, which takes a fifth less time
+            to compile.
         say: is told how far the build is, from time to time.
 
     Raises:
@@ -98,7 +101,13 @@ def install(
         environment=environment,
     )
     # The compiler spends an eighth of its time on debug information, which -w leaves out.
-    flags = ("-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", f"-s -w {linker_flags}")
+    compiler_flags = [f"-gcflags={each}=-dwarf=false -l" for each in not_inlined]
+    flags = (
+        *("-trimpath", "-gcflags=all=-dwarf=false", *compiler_flags),
+        *("-ldflags", f"-s -w {linker_flags}"),
+        # One more than the processors, because compilers wait for files too.
+        *("-p", str((os.cpu_count() or 1) + 1)),
+    )
     # This also downloads the modules.
     count = len(go([go_command(), "list", "-deps", *packages]).splitlines())
     go([go_command(), "install", "-v", *flags, *packages], watch=_announcing(name, count, say))

@@ -42,10 +42,12 @@ def _build(directory: Path, say: Callable[[str], None]) -> None:
         MODULE,
         directory,
         *("tool", "./coredns", "./pause"),
-        name=f"Kubernetes {version()} and CoreDNS",
+        name=f"Kubernetes {version()}",
         linker_flags=(
             f"-X {stamp}.gitVersion=v{version()} -X {stamp}.gitMajor={major} "
             f"-X {stamp}.gitMinor={minor} -X {stamp}.gitTreeState=clean"
         ),
+        # Most of its code, and little of what it runs most often.
+        not_inlined=[f"k8s.io/{each}/..." for each in ("kubernetes", "client-go", "kubectl")],
         say=say,
     )
