@@ -7,6 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rackrate_text.failures import grouped, place
 from rackrate_text.words import counted, listed
 
+from ..reading.documents import read_estimates
 from ..reading.runs import Run
 from ..reading.stack import Stack
 
@@ -52,7 +53,7 @@ class Losses:
         if self._lost in (0, before):
             return []
         try:
-            failed = self._stack.failed_trials(run.id)
+            failed, titles = self._stack.failed_trials(run.id), self._titles(run.id)
         except (BotoCoreError, ClientError):
             # Who may not read the trials, or is throttled, still follows the run.
             more = self._lost - before
@@ -60,9 +61,18 @@ class Losses:
         new = [trial for trial in failed if (run.id, trial.key) not in self._reported]
         self._reported |= {(run.id, trial.key) for trial in new}
         causes = grouped(
-            (trial.reason, place(trial.arm, trial.client, trial.server)) for trial in new
+            (trial.reason, place(titles.get(trial.arm, trial.arm), trial.client, trial.server))
+            for trial in new
         )
         lines = [f"Lost {cause.of_trials}" for cause in causes[:_CAUSES]]
         if rest := sum(cause.count for cause in causes[_CAUSES:]):
             lines.append(f"Lost {counted(rest, 'trial')} for other reasons")
         return lines
+
+    def _titles(self, run_id: str) -> dict[str, str]:
+        """What people read for the names of the run's arms."""
+        # Pydantic takes longer to import than the command takes to start.
+        from rackrate_contract.arms import arm_titles
+
+        content = self._stack.file(run_id, "plan.json")
+        return {} if content is None else arm_titles(read_estimates(content, run_id).arms)

@@ -58,7 +58,7 @@ def read_campaign(content: bytes, campaign_id: str) -> CampaignResults:
 
 
 def read_estimates(content: bytes, run_id: str) -> EstimatedRun:
-    """Read the estimates of a run's plan.json."""
+    """Read the arms and the estimates of a run's plan.json."""
     from rackrate_contract.estimates import EstimatedRun
 
     return _read(EstimatedRun, content, "plan.json", run_id)

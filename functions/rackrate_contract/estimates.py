@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rackrate_contract.arms import Arm
 from rackrate_contract.document import Document
 
 
@@ -176,8 +177,9 @@ class CampaignEstimate(Document):
 
 
 class EstimatedRun(Document):
-    """What plan.json of a run estimates; the rest of it is the plan's."""
+    """What plan.json of a run estimates, and its arms; the rest of it is the plan's."""
 
+    arms: tuple[Arm, ...] = ()
     estimates: Estimates
     placeholder_nodes: bool
     """Whether no node was awake, so that the estimates are for as many as the stack is to have."""

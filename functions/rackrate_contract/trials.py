@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rackrate_contract.document import Document
-from rackrate_text.failures import Loss, place
+from rackrate_text.failures import Loss
 
 Status = Literal["measured", "failed"]
 
@@ -25,11 +25,6 @@ class TrialKey:
     def id(self) -> str:
         """The trial's name in file names."""
         return f"{self.block:04d}_{self.arm}_{self.test}_{self.client}_{self.server}"
-
-    @property
-    def place(self) -> str:
-        """Where it is measured, in words."""
-        return place(self.arm, self.client, self.server)
 
 
 class Mark(Document):
@@ -74,7 +69,7 @@ class LossOfTrials(Document):
     """The reason, without what differs between equal ones, such as ids."""
     count: int
     where: tuple[str, ...]
-    """The arms and nodes of these trials; empty if they never ran."""
+    """The titles of the arms and the nodes of these trials; empty if they never ran."""
 
     @property
     def loss(self) -> Loss:

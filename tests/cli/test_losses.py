@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from botocore.exceptions import ClientError
 from rackrate_cli.following.losses import Losses
 from rackrate_cli.reading.runs import Run
 from rackrate_cli.reading.stack import Stack
 
-from .conftest import DeployedStack
+from .conftest import DeployedStack, arm, estimates
 
 
 def run(failed: int, run_id: str = "r1") -> Run:
@@ -39,6 +41,22 @@ def test_equal_causes_share_a_line_and_are_reported_once(
 def with_nodes(missing: tuple[str, ...], **fields: object) -> Run:
     item = {"pk": "run#r1", "waited_seconds": 9, "phase": "block 2 of 6", **fields}
     return Run.from_item({**item, "missing_since": dict.fromkeys(missing, "2026-11-21T07:05:12Z")})
+
+
+def test_the_place_has_the_arms_title(stack: DeployedStack, losses: Losses) -> None:
+    plan = {
+        "estimates": estimates(),
+        "placeholder_nodes": False,
+        "arms": [
+            arm(*each, node_groups=[], selector="pool=any", network_scale=None)
+            for each in (("treatment", "cluster"), ("baseline", "none"))
+        ],
+    }
+    stack.put("r1", "plan.json", json.dumps(plan).encode())
+    stack.lose("r1", 1, "the server is busy")
+    assert losses.since_last_look(run(1)) == [
+        "Lost 1 trial (cluster group, node-a → node-b): the server is busy"
+    ]
 
 
 def test_a_lost_node_is_reported_once_and_again_when_it_is_back(losses: Losses) -> None:

@@ -183,7 +183,7 @@ def build_results(
         replacements: the nodes that took the places of lost ones.
         starts: how the members of workloads started; None if it is not known.
     """
-    counts = count_trials(trials, planned=trials_planned)
+    counts = count_trials(trials, planned.arms, planned=trials_planned)
     arms = planned.arms if counters is None else counters.describe(planned.arms)
     warnings = [*warnings, *_not_ready(starts), *map(str, replacements), *analysis.warnings]
     return Results.from_fields(
@@ -242,12 +242,12 @@ def _not_ready(starts: WorkloadStarts | None) -> list[str]:
     ]
 
 
-def count_trials(trials: Iterable[Trial], *, planned: int) -> TrialCounts:
+def count_trials(trials: Iterable[Trial], arms: Iterable[Arm], *, planned: int) -> TrialCounts:
     """The counts of trials, without the warm-up; a trial that never ran counts as failed."""
     counted = [trial for trial in trials if not trial.warm_up]
     measured = sum(trial.is_measured for trial in counted)
     lost = [(trial.key, trial) for trial in counted if not trial.is_measured]
-    causes = wording.losses(lost, never_ran=planned - measured - len(lost))
+    causes = wording.losses(lost, arms, never_ran=planned - measured - len(lost))
     return TrialCounts(
         planned=planned,
         measured=measured,

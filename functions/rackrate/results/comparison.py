@@ -225,11 +225,11 @@ def _compared_runs(
     """The comparison of the runs' parts, with these verdicts."""
     ours, theirs = parts
     trials = [*ours.trials, *theirs.trials]
-    counts = count_trials(trials, planned=len(trials))
     marks = (*ours.marks, *theirs.marks)
     planned = ours.planned
     tests = planned.plan.tests
     arms = _in_turn(ours.arms, theirs.arms)
+    counts = count_trials(trials, arms, planned=len(trials))
     differed = wording.what_differed(
         compared.differences, verdicts, f"between {compared.run} and {compared.others}"
     )

@@ -340,7 +340,7 @@ def _verdict(
         if metric.unit == "bit/s"
         else None,
         marks=marks,
-        drift=_drift(finding, metric, names, family),
+        drift=_drift(finding, metric, names, threshold=threshold, family=family),
         steadiness=steadiness,
     )
 
@@ -371,8 +371,13 @@ def _kinds(side: Side, reference: Side, test: TestBase, partitions: PartitionPai
     )
 
 
-def _drift(finding: Finding, metric: Metric, arms: tuple[str, str], family: int) -> str | None:
-    """A sentence on a trend, a step or a dip of one arm alone."""
+def _drift(
+    finding: Finding, metric: Metric, arms: tuple[str, str], *, threshold: float, family: int
+) -> str | None:
+    """A sentence on a trend, a step or a dip of one arm alone, by half the threshold or more.
+
+    Smaller changes are the tool's rounding, or move a mean by less than a quarter of what matters.
+    """
     from rackrate.verdict.drift import drift_of_one_arm
 
     if finding.series is None or finding.arm_median is None:
@@ -382,7 +387,7 @@ def _drift(finding: Finding, metric: Metric, arms: tuple[str, str], family: int)
         finding.series,
         arm=arm,
         baseline=baseline,
-        resolution=metric.resolution_at(finding.arm_median) / finding.arm_median,
+        least=max(threshold / 2, metric.resolution_at(finding.arm_median) / finding.arm_median),
         family=family,
     )
     return None if drift is None else drift.text

@@ -92,7 +92,7 @@ class Series(NamedTuple):
 
 
 def drift_of_one_arm(
-    series: Series, *, arm: str, baseline: str, resolution: float = 0.0, family: int = 1
+    series: Series, *, arm: str, baseline: str, least: float = LEAST_CHANGE, family: int = 1
 ) -> Drift | None:
     """Find the strongest trend, step or dip of one arm against the other; None if there is none.
 
@@ -100,7 +100,7 @@ def drift_of_one_arm(
         series: the blocks in which both arms were measured.
         arm: the arm's name.
         baseline: the baseline's name.
-        resolution: the tool's resolution as a share of the values; smaller changes are rounding.
+        least: the smallest change that matters, as a share of the level; at least `LEAST_CHANGE`.
         family: number of comparisons of the run, which share the false alarms.
 
     Raises:
@@ -113,7 +113,7 @@ def drift_of_one_arm(
         raise ValueError("the blocks, their differences and the arms' levels differ in number")
     if len(blocks) < LEAST_BLOCKS or np.ptp(differences) == 0:
         return None
-    least = math.log1p(max(LEAST_CHANGE, resolution))
+    least = math.log1p(max(LEAST_CHANGE, least))
     shape, p = min(_shapes(blocks, differences), key=lambda each: each[1])
     p, change = min(1.0, _TESTS * p), _effect(shape, differences)
     if p * family >= FALSE_ALARMS or abs(change) < least:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.verdict.headline import headline
+from rackrate_contract.arms import Arm, arm_titles
 from rackrate_contract.campaign import Answer, DrawRatio
 from rackrate_contract.trials import Mark, TrialKey
 from rackrate_contract.verdicts import Baseline, Difference, Pairs, Steadiness, Verdict
-from rackrate_text.failures import Loss, grouped
+from rackrate_text.failures import Loss, grouped, place
 from rackrate_text.units import change, changes, duration, moment, percent, shift
 from rackrate_text.words import (
     capitalized,
@@ -324,16 +325,23 @@ def more_needed(verdict: Verdict) -> str | None:
 
 
 def losses(
-    trials: Iterable[tuple[TrialKey, TrialState | None]], *, never_ran: int = 0
+    trials: Iterable[tuple[TrialKey, TrialState | None]],
+    arms: Iterable[Arm],
+    *,
+    never_ran: int = 0,
 ) -> list[Loss]:
     """The causes of lost trials, the most frequent first.
 
     Args:
         trials: the lost trials by their keys; None for one that never ran.
+        arms: the run's arms, whose titles the places have.
         never_ran: how many others never ran.
     """
+    titles = arm_titles(arms)
     reasons = [
-        (NEVER_RAN, "") if state is None else (state.reason or NEVER_RAN, key.place)
+        (NEVER_RAN, "")
+        if state is None
+        else (state.reason or NEVER_RAN, place(titles[key.arm], key.client, key.server))
         for key, state in trials
     ]
     return grouped([*reasons, *[(NEVER_RAN, "")] * never_ran])

@@ -332,10 +332,18 @@ def test_what_earlier_runs_showed_is_part_of_the_analysis():
     assert analyze_run(run).regression_differences is None
 
 
-def test_a_step_of_one_arm_alone_is_marked_by_name():
-    stepped = {**VALUES, ("tcp-1", "treatment"): [*FAST[:3], *(0.8 * value for value in FAST[3:])]}
-    analysis = analyze_run(evidence(stepped))
-    assert "cluster group alone fell by" in verdict_on(analysis, "tcp-1").drift
+@pytest.mark.parametrize(("level", "is_marked"), [(0.8, True), (0.96, True), (0.98, False)])
+def test_a_step_of_one_arm_alone_by_half_the_threshold_is_marked_by_name(level, is_marked):
+    flat = [9e9, 9.001e9, 9e9]
+    values = {
+        **VALUES,
+        ("tcp-1", "treatment"): [*flat, *(level * value for value in flat)],
+        ("tcp-1", "baseline"): [*flat, *flat],
+    }
+    analysis = analyze_run(evidence(values))
+    assert analysis.verdicts[0].threshold == 0.05
+    drift = verdict_on(analysis, "tcp-1").drift
+    assert (drift is not None and "cluster group alone fell by" in drift) == is_marked
     assert verdict_on(analysis, "rtt").drift is None
 
 

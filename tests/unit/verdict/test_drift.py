@@ -85,11 +85,11 @@ class TestWhatIsNot:
         values = series(12, arm=step(12, 7, -0.3), shared=step(12, 7, -0.1), noise=1e-4)
         assert drift_in(values).text == "treatment fell by 30 % against baseline from block 7 on"
 
-    def test_changes_below_a_percent_or_the_resolution_do_not_matter(self):
+    def test_changes_below_a_percent_or_the_least_do_not_matter(self):
         assert drift_in(series(12, arm=step(12, 7, 0.008), noise=1e-5)) is None
         values = series(12, arm=step(12, 7, 0.05), noise=1e-5)
         assert drift_in(values) is not None
-        assert drift_in(values, resolution=0.06) is None
+        assert drift_in(values, least=0.06) is None
 
     def test_equal_values_have_no_drift(self):
         assert drift_in(series(6, noise=0.0)) is None

@@ -39,7 +39,7 @@ def test_section(test: TestMaterial) -> Part:
         ],
         failed=failed_trials(page, test.failed, f"Failed trials of {test.name}"),
         causes=causes_table(
-            wording.losses((trial.key, trial) for trial in test.failed),
+            wording.losses(((t.key, t) for t in test.failed), page.results.arms),
             f"Why trials of {test.name} failed",
         ),
         marked=marked_trials(page, test.marks, f"Marked trials of {test.name}"),

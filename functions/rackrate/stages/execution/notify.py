@@ -157,5 +157,9 @@ def _losses(record: ExecutionRecord, store: Store) -> str:
         return losses(store.campaigns.steps(record.id))
     states = store.trials.states(record.id)
     failed = [(key, each) for key, each in states.items() if key.block and not each.is_measured]
-    causes = wording.losses(failed, never_ran=record.trials_failed - len(failed))
+    causes = wording.losses(
+        failed,
+        store.runs.plan(record.id).arms if failed else (),
+        never_ran=record.trials_failed - len(failed),
+    )
     return f"{wording.loss(causes, planned=record.trials_planned)}."

@@ -72,7 +72,9 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
         raise GIVING_UP[over.error](message)
     if not after_failure and lost > evidence.planned_run.plan.tolerated_loss * planned:
         missing = [k for k in evidence.planned if k not in evidence.measured]
-        causes = wording.losses((k, evidence.trials.get(k)) for k in missing)
+        causes = wording.losses(
+            ((k, evidence.trials.get(k)) for k in missing), evidence.planned_run.arms
+        )
         raise TrialsLost(wording.loss(causes, planned=planned))
     return Analyzed(verdicts=len(analysis.verdicts), measured=measured, lost=lost)
 

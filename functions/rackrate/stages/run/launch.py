@@ -427,7 +427,8 @@ def _too_many_lost(run: RunRecord, item: Item, store: Store) -> GaveUp | None:
     """Why the run ends if more trials are lost for good than its plan tolerates."""
     if item.batch == 0 or not run.trials_failed:
         return None
-    tolerated = store.runs.plan(run.id).plan.tolerated_loss
+    planned_run = store.runs.plan(run.id)
+    tolerated = planned_run.plan.tolerated_loss
     if run.trials_failed <= tolerated * run.trials_planned:
         return None
     items = store.runs.items(run.id)
@@ -437,7 +438,8 @@ def _too_many_lost(run: RunRecord, item: Item, store: Store) -> GaveUp | None:
     if lost <= tolerated * planned:
         return None
     causes = wording.losses(
-        (key, state) for key, state in stored.items() if key.block and not state.is_measured
+        ((key, state) for key, state in stored.items() if key.block and not state.is_measured),
+        planned_run.arms,
     )
     most = "".join(f"; most often {cause.of_trials}" for cause in causes[:1])
     return GaveUp(
