@@ -12,6 +12,7 @@ from botocore import exceptions as botocore_errors
 from botocore.exceptions import ClientError
 
 from rackrate.foreign import plain
+from rackrate_contract.capacity import Launch
 from rackrate_text.words import counted
 
 #: The AWS error codes for throttling. S3 and DynamoDB pass on that KMS throttles them.
@@ -165,7 +166,13 @@ class AwsUnavailable(RackrateError):
 
 
 class NodesUnavailable(RackrateError):
-    """Nodes that a run needs are missing. The message quotes EKS and Auto Scaling."""
+    """Nodes that a run needs are missing. The message quotes EKS and Auto Scaling.
+
+    Attributes:
+        launches: how the nodes came that were asked for; empty if it did not get so far.
+    """
+
+    launches: tuple[Launch, ...] = ()
 
 
 class NodesChanged(RackrateError):

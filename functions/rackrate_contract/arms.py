@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import GetCoreSchemaHandler
@@ -295,16 +295,28 @@ def arm_titles(arms: Iterable[Arm]) -> dict[str, str]:
 
     An arm that a plan named keeps its name, and all do if two titles would be the same.
     """
-    names = {arm.name: _arm_title(arm) for arm in arms}
-    return names if len(set(names.values())) == len(names) else {name: name for name in names}
+    return _distinct({arm.name: _arm_title(arm) for arm in arms})
+
+
+def stack_arm_titles(placements: Mapping[str, str]) -> dict[str, str]:
+    """The titles of a stack's own arms, from the strategy of each."""
+    return _distinct({name: _group_title(placement) for name, placement in placements.items()})
+
+
+def _distinct(titles: dict[str, str]) -> dict[str, str]:
+    """The titles by name, or the names if two titles are the same."""
+    return titles if len(set(titles.values())) == len(titles) else {name: name for name in titles}
 
 
 def _arm_title(arm: Arm) -> str:
     # In a comparison the name is followed by its run.
     if arm.name.partition(" (")[0] != arm.stack_arm:
         return arm.name
-    group = NO_GROUP if arm.placement == "none" else f"{arm.placement}{_GROUP}"
-    return arm.name.replace(arm.stack_arm, group, 1)
+    return arm.name.replace(arm.stack_arm, _group_title(arm.placement), 1)
+
+
+def _group_title(placement: str) -> str:
+    return NO_GROUP if placement == "none" else f"{placement}{_GROUP}"
 
 
 def in_arm(title: str) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from rackrate_contract.capacity import UNFILLED, Capacity, Launch
 from rackrate_contract.document import Document, Json
 from rackrate_contract.verdicts import Better, Difference, Ends, Word
 from rackrate_text.words import counted, metric_of_test
@@ -67,7 +68,8 @@ class Step(Document):
     """The value of a sweep's step; null for a draw."""
     run_id: str
     status: str
-    """The status of its run, or `lost` if the change failed."""
+    """The status of its run; `unfilled` if EC2 had no capacity for all nodes of an arm, or `lost`
+    if the change failed otherwise."""
     started_at: str | None
     """When its run started; null if it never did. ISO 8601, UTC."""
     change_seconds: float | None
@@ -82,6 +84,14 @@ class Step(Document):
     """For a pool: where the run is from, such as another stack's name."""
     reason: str | None = None
     """Why it has no result."""
+    launches: tuple[Launch, ...] = ()
+    """How the nodes came that were launched for it. After a step that was not filled, the arms
+    whose nodes came keep them, and launch none. Empty in older files."""
+
+    @property
+    def is_unfilled(self) -> bool:
+        """Whether EC2 had no capacity for it: an outcome, not a loss."""
+        return self.status == UNFILLED
 
 
 class DrawRatio(Document):
@@ -241,9 +251,10 @@ class CampaignStopped(Document):
     after: int
     """The number of steps that it had made."""
     most: int
-    why: Literal["settled", "no prospect", "most", "budget", "failures"]
+    why: Literal["settled", "no prospect", "most", "budget", "failures", "unfilled"]
     """`no prospect`: more draws would hardly settle another answer. `budget`: the next step would
-    have exceeded the budget. `failures`: too many steps failed in a row."""
+    have exceeded the budget. `failures`: too many steps failed in a row. `unfilled`: EC2 had no
+    capacity for too many steps in a row."""
     text: str
     """The same in a sentence."""
 
@@ -267,6 +278,8 @@ class CampaignResults(Document):
     """The placement strategy of each arm, `none` without a group; empty in older files."""
     answers: tuple[Answer, ...]
     """Empty for a sweep."""
+    capacity: tuple[Capacity, ...] = ()
+    """How often the nodes of each arm came; empty for a pool, and in older files."""
     sweep: tuple[SweepCell, ...]
     """Empty except for a sweep."""
     differences: tuple[Difference, ...]

@@ -7,6 +7,7 @@ notes the reason each time (Amazon EC2 Auto Scaling API reference, DescribeScali
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,19 @@ from typing import Any
 _ENDED = frozenset({"Successful", "Failed", "Cancelled"})
 #: Activities are kept for six weeks. An older failure has nothing to do with today's nodes.
 _RECENT = timedelta(hours=1)
+
+#: How EC2 refuses a launch for want of capacity, here or in a capacity reservation. Its refusal for
+#: a quota of vCPUs also has the word.
+_NO_CAPACITY = re.compile(
+    r"Insufficient\w*Capacity|sufficient .{0,80}capacity|not enough .{0,80}capacity"
+    r"|no Spot capacity|ReservationCapacityExceeded",
+    re.IGNORECASE,
+)
+
+
+def lacks_capacity(reason: str) -> bool:
+    """Whether a launch failed because EC2 has no capacity, by its words."""
+    return _NO_CAPACITY.search(reason) is not None
 
 
 def failed_launch(activities: Iterable[Mapping[str, Any]], issues: str) -> str | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from rackrate.errors import Fault
 from rackrate.resources import Resources
+from rackrate_contract.capacity import Launch
 from rackrate_contract.document import Json
 
 #: A value of a sweep, as the campaign's input has it.
@@ -23,11 +24,13 @@ class Made(NamedTuple):
         done: whether nothing is left to wait for.
         progress: what the next call needs to go on; JSON that the campaign stores.
         phase: what is going on, in words: `new nodes, 2 of 4 Ready`.
+        launches: how the nodes came that it launched, once all are there.
     """
 
     done: bool
     progress: Json
     phase: str
+    launches: tuple[Launch, ...] = ()
 
 
 class Change(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rackrate.changes.base import Made
-from rackrate.changes.scaling import PATIENCE_SECONDS, resize_arms
+from rackrate.changes.scaling import PATIENCE_SECONDS, resize_arms, resize_nodes
 from rackrate.errors import ChangeFailed
 from rackrate.measure.node_groups import NodeGroup, groups_of, update_of
 from rackrate.plan.campaign_estimate import DRAW_SECONDS
@@ -20,6 +20,8 @@ from rackrate.times import now, seconds_between
 from rackrate_contract.document import Json
 from rackrate_text.units import duration
 
+#: The key of a step's progress with the names of the arms that keep their nodes.
+KEEP = "keep"
 #: How long a step takes, at least and at most. An update of a node group without nodes takes one to
 #: five minutes besides the draw. Only second-hand sources have figures for AWS.
 RENEWAL_SECONDS = (DRAW_SECONDS[0] + 60.0, DRAW_SECONDS[1] + 300.0)
@@ -60,7 +62,8 @@ def renew[T: (int, str)](
 
     Args:
         title: the step's title.
-        progress: what the last call returned; empty at the first call.
+        progress: what the last call returned; at the first call empty, or `KEEP` with the arms
+            whose nodes stay, because they are new and nothing was measured on them.
         resources: the stack's resources.
         renewal: returns what they are to have, once they are empty; None leaves them as they are.
         count: the number of nodes of each arm; by default the stack's.
@@ -70,16 +73,21 @@ def renew[T: (int, str)](
         ChangeFailed: EKS refuses the value or fails; the message quotes EKS.
     """
     if "coming" not in progress and "updating" not in progress:
-        leaving = resize_arms(0, progress.get("leaving", {}), resources)
+        keep = progress.get(KEEP, [])
+        arms = [arm for arm in resources.settings.arms if arm.name not in keep]
+        leaving = resize_nodes(arms, 0, progress.get("leaving", {}), resources)
         if not leaving.done:
-            return Made(False, {"leaving": leaving.progress}, f"{title}: {leaving.phase}")
+            still = {KEEP: keep, "leaving": leaving.progress}
+            return Made(False, still, f"{title}: {leaving.phase}")
     if renewal is not None and "coming" not in progress:
         updated = update_groups(renewal(), progress.get("updating", {}), resources)
         if not updated.done:
             return Made(False, {"updating": updated.progress}, f"{title}: {updated.phase}")
     count = resources.settings.node_count if count is None else count
     resized = resize_arms(count, progress.get("coming", {}), resources)
-    return Made(resized.done, {"coming": resized.progress}, f"{title}: {resized.phase}")
+    return resized._replace(
+        progress={"coming": resized.progress}, phase=f"{title}: {resized.phase}"
+    )
 
 
 def update_groups[T: (int, str)](renewal: Renewal[T], progress: Json, resources: Resources) -> Made:

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.changes.base import Made
-from rackrate.measure.node_groups import NodeGroup, Sizes, check_hope, groups_of, resize, sizes_of
-from rackrate.measure.nodes import is_ready, nodes_of
+from rackrate.errors import NodesUnavailable
+from rackrate.measure.node_groups import (
+    NodeGroup,
+    Sizes,
+    check_hope,
+    groups_of,
+    reasons_of,
+    resize,
+    sizes_of,
+)
+from rackrate.measure.nodes import is_ready, node_of, nodes_of, ready_at
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
 from rackrate.times import now, seconds_between
+from rackrate_contract.capacity import Launch
 from rackrate_contract.document import Json
+from rackrate_text.launches import lacks_capacity
 from rackrate_text.words import counted
 
 #: How long nodes may take to come or to go. EKS waits up to 15 minutes for a node's pods to leave.
@@ -39,7 +50,7 @@ def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
 def resize_nodes(
     node_sets: Sequence[StackArm], count: int, progress: Json, resources: Resources
 ) -> Made:
-    """Give arms, or the load nodes, so many nodes, and say whether all are Ready.
+    """Give arms, or the load nodes, so many nodes, and say whether all are Ready, and since when.
 
     All change at the same time. The node groups of an arm share its nodes, so that some may have
     none.
@@ -52,21 +63,23 @@ def resize_nodes(
 
     Raises:
         NodesUnavailable: a node group reports a new health issue, or `PATIENCE_SECONDS` are over.
+            It says how the nodes of each arm came.
     """
     settings = resources.settings
     groups = _groups(node_sets, resources)
+    nodes = {each.name: nodes_of(resources.cluster, each) for each in node_sets}
     if not progress:
         complaints = [complaint for group in groups for complaint in group.complaints]
-        progress = {"since": now(), "complaints_before": complaints}
+        there_before = {name: len(of_arm) for name, of_arm in nodes.items()}
+        progress = {"since": now(), "complaints_before": complaints, "nodes_before": there_before}
     desired = sizes_of(dict.fromkeys(node_sets, count))
     most = sizes_of({each: max(count, settings.count_of(each)) for each in node_sets})
     target = {name: Sizes(0, desired[name], most[name]) for name in desired}
     for group in groups:
         if group.sizes != target[group.name]:
             resize(resources.eks, settings.cluster_name, group.name, target[group.name])
-    nodes = [nodes_of(resources.cluster, each) for each in node_sets]
-    there = sum(map(len, nodes))
-    ready = sum(sum(map(is_ready, of_arm)) for of_arm in nodes)
+    there = sum(map(len, nodes.values()))
+    ready = sum(sum(map(is_ready, of_arm)) for of_arm in nodes.values())
     expected = count * len(node_sets)
     if there > expected:
         surplus = there - expected
@@ -74,17 +87,89 @@ def resize_nodes(
     else:
         phase = f"{ready} of {expected} nodes are Ready" if count else "the last node has left"
     applied = all(group.sizes == target[group.name] and not group.is_updating for group in groups)
-    if applied and all(len(of_arm) == count and all(map(is_ready, of_arm)) for of_arm in nodes):
-        return Made(True, progress, phase)
-    check_hope(
-        groups,
-        phase,
-        lambda: resources.autoscaling,
-        complaints_before=progress["complaints_before"],
-        seconds=seconds_between(progress["since"], now()),
-        patience_seconds=PATIENCE_SECONDS,
-    )
+    launches = [
+        launch
+        for each in node_sets
+        if (launch := _launch(each, count, nodes[each.name], progress)) is not None
+    ]
+    if applied and all(
+        len(of_arm) == count and all(map(is_ready, of_arm)) for of_arm in nodes.values()
+    ):
+        return Made(True, progress, phase, tuple(launches))
+    try:
+        check_hope(
+            groups,
+            phase,
+            lambda: resources.autoscaling,
+            complaints_before=progress["complaints_before"],
+            seconds=seconds_between(progress["since"], now()),
+            patience_seconds=PATIENCE_SECONDS,
+        )
+    except NodesUnavailable as error:
+        of_arm = {each.name: each.node_groups for each in node_sets}
+        error.launches = tuple(
+            _explained(
+                launch, [each for each in groups if each.name in of_arm[launch.arm]], resources
+            )
+            for launch in launches
+        )
+        raise
     return Made(False, progress, phase)
+
+
+def _launch(node_set: StackArm, count: int, nodes: Sequence[Json], progress: Json) -> Launch | None:
+    """How the nodes of an arm have come so far; None if none were asked for.
+
+    Args:
+        node_set: the arm, or the load nodes.
+        count: how many nodes it is to have.
+        nodes: its nodes, as the API returns them.
+        progress: what `resize_nodes` recorded when it asked for them.
+    """
+    # A step that a function of an older rackrate began has not recorded them.
+    before = progress.get("nodes_before", {}).get(node_set.name, count)
+    asked = count - before
+    if asked <= 0:
+        return None
+    ready = [node for node in nodes if is_ready(node)]
+    seconds = sorted(_seconds_until_ready(node, progress["since"]) for node in ready)[before:]
+    facts = [node_of(node) for node in ready]
+    got = min(len(seconds), asked)
+    return Launch(
+        arm=node_set.name,
+        placement=node_set.placement,
+        asked=asked,
+        got=got,
+        began_at=progress["since"],
+        first_seconds=seconds[0] if seconds else None,
+        last_seconds=seconds[-1] if got == asked else None,
+        outcome="filled" if got == asked else "failed",
+        reasons=(),
+        instance_type=next((each.instance_type for each in facts), None),
+        zone=next((each.zone for each in facts), None),
+    )
+
+
+def _seconds_until_ready(node: Json, since: str) -> float:
+    try:
+        return max(0.0, seconds_between(since, ready_at(node) or now()))
+    except (TypeError, ValueError):  # the node writes the time itself
+        return seconds_between(since, now())
+
+
+def _explained(launch: Launch, groups: Sequence[NodeGroup], resources: Resources) -> Launch:
+    """A launch that has come to its end, with the reasons why nodes are missing."""
+    if launch.outcome == "filled":
+        return launch
+    complaints = [complaint for group in groups for complaint in group.complaints]
+    reasons = reasons_of(groups, complaints, resources.autoscaling).known
+    return launch.model_copy(
+        update={
+            "outcome": "refused" if any(map(lacks_capacity, reasons)) else "failed",
+            "reasons": tuple(reasons),
+            "instance_type": launch.instance_type or groups[0].instance_type,
+        }
+    )
 
 
 def put_back(before: Json, resources: Resources, node_sets: Sequence[StackArm] = ()) -> Made:

@@ -39,6 +39,11 @@ class CampaignStep(Step):
         """Whether its run ended well, so that the answers may use it."""
         return self.status in ("succeeded", "degraded")
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has neither a result nor an outcome of EC2's."""
+        return not self.has_result and not self.is_unfilled
+
     def as_result(self) -> Step:
         """The step as in campaign.json."""
         return Step.from_fields(self)

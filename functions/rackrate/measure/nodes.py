@@ -47,6 +47,18 @@ def is_ready(node: Mapping[str, Any]) -> bool:
     return ready and not leaving and not unschedulable and system_of(node) == "linux"
 
 
+def ready_at(node: Mapping[str, Any]) -> str | None:
+    """When the node became Ready, ISO 8601; None if it is not, or does not tell."""
+    return next(
+        (
+            condition.get("lastTransitionTime")
+            for condition in node.get("status", {}).get("conditions", [])
+            if (condition["type"], condition["status"]) == ("Ready", "True")
+        ),
+        None,
+    )
+
+
 def untolerated_taints(node: Mapping[str, Any], tolerations: Sequence[Toleration]) -> list[str]:
     """The node's taints that keep pods with these tolerations away, such as `key=value:NoSchedule`.
 

@@ -12,8 +12,10 @@ from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.results.pool import stack_of
 from rackrate.verdict import campaign, sweeps
+from rackrate.verdict.capacity import capacities, launched_arms
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_tests
+from rackrate_contract.arms import arm_titles
 from rackrate_contract.campaign import (
     Answer,
     CampaignFacts,
@@ -22,6 +24,7 @@ from rackrate_contract.campaign import (
     Step,
     SweepCell,
 )
+from rackrate_contract.capacity import sentences
 from rackrate_contract.document import Json
 from rackrate_contract.results import Results
 from rackrate_contract.verdicts import Difference, Verdict
@@ -73,6 +76,9 @@ def build_campaign(
         conclusion = campaign.conclusion(
             answers, pooled_differences=differed if is_pool else None, pooling=pooling
         )
+    arms = launched_arms(steps) | (arm_titles(runs[-1].arms) if runs else {})
+    filled = capacities(steps, arms)
+    conclusion = " ".join([conclusion, *sentences(filled, {s.value: s.change for s in steps})])
     if not (is_sweep or is_pool):
         warnings = [*warnings, *_unlike_draws(runs)]
     scales = [run.run.lab_scale for run in runs if run.run.lab_scale]
@@ -87,6 +93,7 @@ def build_campaign(
         steps=tuple(steps),
         placements={arm.name: arm.placement for run in runs for arm in run.arms},
         answers=answers,
+        capacity=filled,
         sweep=cells,
         differences=differed,
         pooling=pooling,

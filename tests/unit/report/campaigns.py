@@ -13,6 +13,7 @@ from rackrate_contract.campaign import (
     Step,
     SweepCell,
 )
+from rackrate_contract.capacity import Capacity, Launch
 from rackrate_contract.verdicts import Difference
 
 CAMPAIGN_ID = "camp-20261121-160000-1f2e"
@@ -122,6 +123,44 @@ def step(number: int, **changes: Any) -> Step:
     return Step(**{**fields, **changes})
 
 
+def launch(arm: str = "treatment", **changes: Any) -> Launch:
+    """A launch of two nodes that was filled."""
+    got = changes.get("got", 2)
+    fields = {
+        "arm": arm,
+        "placement": {"treatment": "cluster"}.get(arm, "none"),
+        "asked": 2,
+        "got": 2,
+        "began_at": started_at(1),
+        "first_seconds": 31.0 if got else None,
+        "last_seconds": 48.0 if changes.get("outcome", "filled") == "filled" else None,
+        "outcome": "filled",
+        "reasons": (),
+        "instance_type": "c5.large",
+        "zone": "us-east-1a",
+    }
+    return Launch(**{**fields, **changes})
+
+
+def capacity(arm: str = "treatment", **changes: Any) -> Capacity:
+    """An arm whose nodes came in six of seven draws."""
+    filled = changes.get("filled", 6)
+    fields = {
+        "arm": arm,
+        "arm_title": {"treatment": "cluster group"}.get(arm, "no group"),
+        "placement": {"treatment": "cluster"}.get(arm, "none"),
+        "value": None,
+        "launches": 7,
+        "filled": filled,
+        "share": filled / 7,
+        "ci95": (0.42, 0.996),
+        "median_seconds": 48.0,
+        "failed": 0,
+        "reasons": ("node group ng-1: InsufficientInstanceCapacity: no c5.large in us-east-1a",),
+    }
+    return Capacity(**{**fields, **changes})
+
+
 FACTS = {
     "id": CAMPAIGN_ID,
     "kind": "draws",
@@ -166,6 +205,7 @@ def campaign(**changes: Any) -> CampaignResults:
         "steps": (*(step(n) for n in range(1, 7)), step(7, **LOST)),
         "placements": {"treatment": "cluster", "baseline": "none"},
         "answers": (answer(), open_answer()),
+        "capacity": (capacity(), capacity("baseline", filled=7, ci95=(0.59, 1.0), reasons=())),
         "sweep": (),
         "differences": (),
         "warnings": ("1 step was lost.",),

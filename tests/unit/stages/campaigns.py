@@ -29,7 +29,7 @@ class NodeGroups(FakeNodeGroups):
     """Node groups whose nodes come and go as soon as their size is set.
 
     The nodes carry their group's name up to its last hyphen as the label of their arm. A test may
-    hold nodes up, or report health issues.
+    hold nodes up, report health issues, or say for how many nodes of a group EC2 has `room`.
     """
 
     def __init__(self, cluster, usual=None, *, at_rest=False):
@@ -38,6 +38,7 @@ class NodeGroups(FakeNodeGroups):
         self.cluster = cluster
         self.held = False
         self.issues = []
+        self.room = {}
         self._numbers = itertools.count(1)
         self.sizes = {
             name: Sizes(0, 0, nodes) if at_rest else Sizes(nodes, nodes, nodes)
@@ -49,7 +50,9 @@ class NodeGroups(FakeNodeGroups):
         group = super().describe_nodegroup(**names)["nodegroup"]
         least, desired, most = self.sizes[names["nodegroupName"]]
         sizes = {"minSize": least, "desiredSize": desired, "maxSize": most}
-        return {"nodegroup": {**group, "scalingConfig": sizes, "health": {"issues": self.issues}}}
+        lacks = desired > self.room.get(names["nodegroupName"], desired)
+        issues = [*self.issues, NO_CAPACITY] if lacks else self.issues
+        return {"nodegroup": {**group, "scalingConfig": sizes, "health": {"issues": issues}}}
 
     def update_nodegroup_config(self, *, nodegroupName, scalingConfig, **names):
         super().update_nodegroup_config(
@@ -65,13 +68,14 @@ class NodeGroups(FakeNodeGroups):
         for group, sizes in self.sizes.items():
             existing = [each for each in self.cluster.nodes if _group_of(each) == group]
             staying = existing[: sizes.desired]
+            coming = min(sizes.desired, self.room.get(group, sizes.desired)) - len(staying)
             new = [
                 node(
                     f"{group}-{next(self._numbers)}",
                     group,
                     **{"rackrate.dev/arm": group.rpartition("-")[0]},
                 )
-                for _ in range(sizes.desired - len(staying))
+                for _ in range(coming)
             ]
             others = [each for each in self.cluster.nodes if _group_of(each) != group]
             self.cluster.nodes = [*others, *staying, *new]

@@ -288,7 +288,7 @@ class TestLosses:
             change(CAMPAIGN, machine.resources)
         cause = json.dumps({"errorMessage": str(error.value)})
         machine.judge(RunFailure("NodesUnavailable", cause))
-        assert machine.steps[0].status == "lost"
+        assert machine.steps[0].status == "unfilled"
         assert "no c5.large in this zone" in machine.steps[0].reason
 
     def test_nodes_that_cannot_be_launched_lose_the_step_in_auto_scalings_words(
@@ -341,6 +341,125 @@ class TestLosses:
         assert machine.record.status == "failed"
         assert machine.results.campaign.error == "StepsLost"
         assert len(machine.results.answers[0].draws) == 1
+
+
+def refuse(machine):
+    """Let a step's change fail for want of capacity, and judge it."""
+    with pytest.raises(NodesUnavailable) as error:
+        machine.change()
+    cause = json.dumps({"errorMessage": str(error.value)})
+    return machine.judge(RunFailure("NodesUnavailable", cause))
+
+
+class TestCapacity:
+    def test_each_launch_is_recorded_with_the_seconds_until_its_nodes_were_ready(
+        self, machine, eks, cluster
+    ):
+        machine.begin(draws(1)).judge()
+        change(CAMPAIGN, machine.resources)
+        eks.held = True
+        change(CAMPAIGN, machine.resources)
+        began = machine.steps[0].progress["made"]["coming"]["since"]
+        eks.boot()
+        for number, each in enumerate(cluster.nodes):
+            ready = later(began, 20.0 + 3 * number)
+            each["status"]["conditions"][0]["lastTransitionTime"] = ready
+        machine.change()
+        first, second = machine.steps[0].launches
+        assert (first.arm, first.placement, first.outcome) == ("treatment", "cluster", "filled")
+        assert (first.asked, first.got, first.began_at) == (2, 2, began)
+        assert (first.first_seconds, first.last_seconds) == (20.0, 23.0)
+        assert (second.first_seconds, second.last_seconds) == (26.0, 29.0)
+        assert (first.instance_type, first.zone, first.reasons) == ("c5.large", "us-east-1a", ())
+
+    def test_a_draw_that_ec2_did_not_fill_is_an_outcome_and_the_campaign_goes_on(
+        self, machine, eks
+    ):
+        machine.begin(draws(3)).step()
+        machine.judge()
+        eks.room = {"ng-1": 1}
+        assert refuse(machine).number == 3
+        unfilled = machine.steps[1]
+        assert unfilled.status == "unfilled"
+        got = {each.arm: (each.outcome, each.got, each.asked) for each in unfilled.launches}
+        assert got == {"treatment": ("refused", 1, 2), "baseline": ("filled", 2, 2)}
+        (refused, _) = unfilled.launches
+        assert refused.last_seconds is None and refused.first_seconds is not None
+        assert any("no c5.large in this zone" in reason for reason in refused.reasons)
+        eks.room = {}
+        machine.change()
+        machine.run(machine.steps[2].run_id)
+        assert machine.judge().enough
+        assert machine.end().output.status == "succeeded"
+        results = machine.results
+        group, without = results.capacity
+        assert (group.filled, group.launches, group.reasons[0]) == (2, 3, refused.reasons[0])
+        assert (without.filled, without.launches) == (2, 2)
+        assert "cluster group 2 of 3 draws filled (95 % CI 9 to 99 %)" in results.conclusion
+        assert "no group 2 of 2 (16 to 100 %)" in results.conclusion
+
+    def test_the_nodes_of_the_other_arm_serve_the_next_draw(self, machine, eks):
+        machine.begin(draws(2)).judge()
+        eks.room = {"ng-1": 1}
+        refuse(machine)
+        kept = {name for name in eks.node_names if name.startswith("ng-2")}
+        del eks.updates[:]
+        eks.room = {}
+        machine.change()
+        assert kept < eks.node_names
+        assert eks.updates == [("ng-1", 0), ("ng-1", 2)]
+        assert [each.arm for each in machine.steps[1].launches] == ["treatment"]
+
+    def test_nodes_that_do_not_come_for_another_reason_say_nothing_about_capacity(
+        self, machine, eks
+    ):
+        machine.begin(draws(2)).judge()
+        change(CAMPAIGN, machine.resources)
+        eks.held = True
+        change(CAMPAIGN, machine.resources)
+        eks.issues = [{"code": "NodeCreationFailure", "message": "they failed to join"}]
+        refuse(machine)
+        assert machine.steps[0].status == "lost"
+        assert {each.outcome for each in machine.steps[0].launches} == {"failed"}
+        report_campaign(CAMPAIGN, machine.resources, failure=LOST)
+        assert machine.results.capacity == ()
+
+    def test_a_group_that_never_fills_ends_the_campaign_with_a_sentence_on_what_to_do(
+        self, machine, eks
+    ):
+        machine.begin(draws(12)).judge()
+        eks.room = {"ng-1": 1}
+        for _ in range(3):
+            refuse(machine)
+        with pytest.raises(StepsLost) as error:
+            refuse(machine)
+        assert str(error.value) == (
+            "EC2 had no capacity for all nodes of cluster group in 4 launches in a row: at most 1"
+            " of 2 came. Ask for fewer nodes, another instance type or another zone, or reserve"
+            " capacity."
+        )
+        # EKS has no health issue for the first half hour, and the nodes still do not come.
+        eks.room, eks.held = {}, True
+        ended = machine.end(RunFailure("StepsLost", json.dumps({"errorMessage": str(error.value)})))
+        assert "Ask for fewer nodes" in ended.cause
+        assert machine.record.changed is None
+        assert "0 of 4 draws filled (95 % CI 0 to 60 %)" in machine.results.conclusion
+        assert machine.results.stopped.why == "unfilled"
+
+    def test_a_continued_campaign_takes_over_the_draws_that_were_not_filled(self, machine, eks):
+        machine.begin(draws(2)).step()
+        machine.judge()
+        eks.room = {"ng-1": 1}
+        refuse(machine)
+        machine.end()
+        eks.room = {}
+        following = Machine(machine.resources, "next")
+        following.begin({"continue": CAMPAIGN, "draws": 3})
+        assert [step.status for step in following.steps] == ["succeeded", "unfilled"]
+        following.step()
+        following.judge()
+        following.end()
+        assert [each.launches for each in following.results.capacity] == [3, 3]
 
 
 class TestBudget:

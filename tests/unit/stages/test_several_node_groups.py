@@ -146,7 +146,7 @@ class TestCampaigns:
 
     def test_the_end_waits_for_the_nodes_of_all_groups(self, resources, eks, cluster):
         class Record:
-            step, kind = 1, "draws"
+            id, step, kind = "camp", 1, "draws"
 
         assert _nodes_are_ready(Record, resources)
         missing = cluster.nodes.pop()

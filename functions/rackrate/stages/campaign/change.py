@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rackrate.changes import change_of
 from rackrate.changes.base import Change, Made
 from rackrate.changes.scaling import put_back, resize_arms, resize_nodes, sizes_before
-from rackrate.errors import CampaignEnded
+from rackrate.errors import CampaignEnded, NodesUnavailable
 from rackrate.executions.campaigns import CampaignStep
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.fields import MAX_PAUSE_SECONDS
@@ -15,6 +16,7 @@ from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.execution.take_lease import keep_lease, retake_lease
 from rackrate.times import now, seconds_between
+from rackrate_contract.capacity import Launch
 from rackrate_contract.document import Document, Json
 from rackrate_contract.executions import CampaignRecord
 from rackrate_text.units import moment
@@ -63,20 +65,18 @@ def change(campaign_id: str, resources: Resources) -> Changed:
             before = {**before, LOAD: sizes_before(resources, (load,))}
         campaigns.update(campaign_id, changed=before)
     began = step.change_started_at or now()
-    made = _make(what, step, resources)
-    if load is not None:
-        made = _with_load_nodes(made, load, what, step, resources)
-    seconds = seconds_between(began, now())
+    try:
+        made = _make(what, step, resources)
+        if load is not None:
+            made = _with_load_nodes(made, load, what, step, resources)
+    except NodesUnavailable as error:
+        campaigns.put_step(campaign_id, _changed(step, began, error.launches))
+        raise
+    changed = _changed(step, began, made.launches)
+    seconds = changed.change_seconds or 0.0
+    status = "running" if made.done else "changing"
     campaigns.put_step(
-        campaign_id,
-        step.model_copy(
-            update={
-                "status": "running" if made.done else "changing",
-                "change_started_at": began,
-                "change_seconds": seconds,
-                "progress": made.progress,
-            }
-        ),
+        campaign_id, changed.model_copy(update={"status": status, "progress": made.progress})
     )
     if not campaigns.note(campaign_id, phase=_phase(record, step, made)):
         # The execution was stopped during this call. What it changed was put back before this call
@@ -89,15 +89,30 @@ def change(campaign_id: str, resources: Resources) -> Changed:
     return Changed(ready=made.done, wait_seconds=0 if made.done else int(wait_seconds))
 
 
+def _changed(step: CampaignStep, began: str, launches: Sequence[Launch]) -> CampaignStep:
+    """A step after a call of its change, with the launches that it has found the outcome of."""
+    by_arm = {launch.arm: launch for launch in (*step.launches, *launches)}
+    seconds = seconds_between(began, now())
+    return step.model_copy(
+        update={
+            "change_started_at": began,
+            "change_seconds": seconds,
+            "launches": tuple(by_arm.values()),
+        }
+    )
+
+
 def _make(what: Change, step: CampaignStep, resources: Resources) -> Made:
     """Wake the nodes where the change needs them, then make it."""
     settings, progress = resources.settings, step.progress
+    launches: tuple[Launch, ...] = ()
     if what.needs_nodes and settings.idle_scale_to_zero and "made" not in progress:
         woken = resize_arms(settings.node_count, progress.get("waking", {}), resources)
         if not woken.done:
             return woken._replace(progress={"waking": woken.progress})
+        launches = woken.launches
     made = what.make(step.value, progress.get("made", {}), resources)
-    return made._replace(progress={"made": made.progress})
+    return made._replace(progress={"made": made.progress}, launches=(*launches, *made.launches))
 
 
 def _with_load_nodes(
@@ -111,6 +126,7 @@ def _with_load_nodes(
         made.done and loaded.done,
         {**made.progress, LOAD: loaded.progress},
         f"load nodes: {loaded.phase}" if made.done else made.phase,
+        (*made.launches, *loaded.launches),
     )
 
 

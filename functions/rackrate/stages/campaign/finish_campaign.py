@@ -29,7 +29,7 @@ def finish_campaign(
         report_key: the page's key, or None where there is no page.
     """
     steps = resources.store.campaigns.steps(campaign_id)
-    status = campaign_status(failure, lost=sum(not step.has_result for step in steps))
+    status = campaign_status(failure, lost=sum(step.is_lost for step in steps))
     return finish_execution(
         "campaign",
         campaign_id,

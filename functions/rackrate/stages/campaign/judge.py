@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackrate.changes import change_of
+from rackrate.changes.renewal import KEEP
 from rackrate.errors import StepsLost
 from rackrate.executions.campaigns import Campaigns, CampaignStep
 from rackrate.executions.runs import Runs
@@ -15,10 +16,13 @@ from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, campaign_status
 from rackrate.results.build_campaign import answers_of_runs
+from rackrate.settings import LOAD
 from rackrate.stages.campaign.change import going_on, progress_of
 from rackrate.times import later, now, seconds_between
 from rackrate.verdict import campaign as verdict
+from rackrate.verdict.capacity import never_fills
 from rackrate_contract.campaign import Answer, CampaignFacts, CampaignStopped
+from rackrate_contract.capacity import UNFILLED
 from rackrate_contract.document import Document, Json
 from rackrate_contract.executions import CampaignRecord, RunRecord
 from rackrate_contract.results import Results
@@ -97,7 +101,7 @@ def _end(
     """
     campaigns.update(campaign_id, stopped=stopped.to_json(), phase=_phase(stopped))
     if not any(step.has_result for step in steps):
-        raise StepsLost(losses(steps))
+        raise StepsLost(stopped.text if stopped.why == "unfilled" else losses(steps))
     last = steps[-1]
     return Judged(enough=True, number=last.number, run_id=last.run_id, plan={})
 
@@ -106,6 +110,12 @@ def _next_step(planned: PlannedCampaign, steps: Sequence[CampaignStep]) -> Campa
     """The step after those that were made, before its change."""
     campaign, number = planned.campaign, len(steps) + 1
     value = campaign.value_after([step.value for step in steps if step.has_result])
+    progress: Json = {}
+    before = steps[-1] if steps else None
+    if before and before.source is None and before.is_unfilled and before.value == value:
+        # Nothing was measured on the new nodes of the other arms, so they serve the next step.
+        missing = {each.arm for each in before.launches if each.outcome != "filled"}
+        progress = {"made": {KEEP: [arm for arm in planned.stack_arms if arm not in missing]}}
     is_first = all(step.source is not None for step in steps)
     pause = 0 if is_first else 60 * campaign.pause_minutes
     return CampaignStep(
@@ -120,6 +130,7 @@ def _next_step(planned: PlannedCampaign, steps: Sequence[CampaignStep]) -> Campa
         dollars=None,
         nodes={},
         begins_at=later(now(), pause) if pause else None,
+        progress=progress,
     )
 
 
@@ -182,7 +193,8 @@ def _ended_without_result(
     run: RunRecord | None, step: CampaignStep, failure: RunFailure
 ) -> CampaignStep:
     """A step whose change failed, or whose run did and has not recorded its end."""
-    outcome: Json = {"status": "lost", "reason": failure.text}
+    refused = any(each.outcome == "refused" and each.arm != LOAD for each in step.launches)
+    outcome: Json = {"status": UNFILLED if refused else "lost", "reason": failure.text}
     if run is not None:
         # The clean-up records the end of a run that was stopped, perhaps later.
         outcome["status"] = "aborted" if failure.stopped else "failed"
@@ -204,8 +216,8 @@ def _record_outcome(
 
 
 def _check_losses(steps: Sequence[CampaignStep]) -> None:
-    """Raise StepsLost if the last steps have no result."""
-    own = [step for step in steps if step.source is None][-LOST_IN_A_ROW:]
+    """Raise StepsLost if the last steps were lost; those that EC2 did not fill say nothing."""
+    own = [step for step in steps if step.source is None and not step.is_unfilled][-LOST_IN_A_ROW:]
     if len(own) == LOST_IN_A_ROW and not any(step.has_result for step in own):
         raise StepsLost(losses(own))
 
@@ -243,6 +255,9 @@ def _stop(
 ) -> CampaignStopped | None:
     """Why to make no more steps, or None."""
     campaign = planned.campaign
+    own = [step for step in steps if step.source is None]
+    if (text := never_fills(own, campaign.most)) is not None:
+        return CampaignStopped(after=len(steps), most=campaign.most, why="unfilled", text=text)
     if campaign.sweep is not None:
         done = [step for step in steps if step.has_result]
         if len(done) >= campaign.most:
@@ -263,18 +278,19 @@ def _over_budget(
     if estimate is None or spent is None:
         return None
     value = campaign.value_after([step.value for step in steps if step.has_result])
-    measured = [
-        step.dollars
+    alike = [
+        step
         for step in steps
-        if step.has_result
+        if not step.is_lost
         and step.value == value
-        and step.dollars is not None
         # The first draw has no pause before it, which the next one has.
         and (step.begins_at is not None or not campaign.pause_minutes)
     ]
     of_step = estimate.of_step(value)
-    most = of_step.usd(of_step.most_seconds + 60 * campaign.pause_minutes)
-    following = max(measured) if measured else most
+    costs = [step.dollars for step in alike]
+    if not any(step.has_result and step.dollars is not None for step in alike):
+        costs.append(of_step.usd(of_step.most_seconds + 60 * campaign.pause_minutes))
+    following = max((cost for cost in costs if cost is not None), default=None)
     if following is None or spent + following <= campaign.budget_dollars:
         return None
     called = "draws" if campaign.sweep is None else "steps"

@@ -103,7 +103,7 @@ def plan_campaign(
         planned = _plan_pool(campaign, execution, resources, faults)
     else:
         taken_over = _taken_over(before, campaign, campaigns)
-        done = [step.value for step in taken_over]
+        done = [step.value for step in taken_over if campaign.sweep is None or step.has_result]
         planned = _plan_steps(campaign, execution, done, resources, faults)
     if faults or planned is None:
         raise InvalidCampaign([*dict.fromkeys(faults)])
@@ -156,7 +156,8 @@ def _taken_over(
     """The finished steps of the campaign that this one continues, as its own first steps."""
     if before is None:
         return []
-    steps = [step for step in campaigns.steps(before.campaign_id) if step.has_result]
+    # Without the unfilled ones, more launches would seem to be filled than were.
+    steps = [step for step in campaigns.steps(before.campaign_id) if not step.is_lost]
     return [
         step.model_copy(
             update={"number": number, "source": step.source or f"campaign {before.campaign_id}"}

@@ -49,7 +49,7 @@ def report_campaign(
         failure = RunFailure(
             failure.error, sentence_of(failure, "campaign", record, resources.store)
         )
-    lost = sum(not step.has_result for step in steps)
+    lost = sum(step.is_lost for step in steps)
     results = build_campaign(
         facts_of(record, planned, failure=failure, lost=lost),
         plan=planned.campaign.plan,

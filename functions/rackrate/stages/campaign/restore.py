@@ -98,8 +98,9 @@ def _nodes_are_ready(record: CampaignRecord, resources: Resources) -> bool:
     settings = resources.settings
     if settings.idle_scale_to_zero or record.step == 0 or record.kind == "pool":
         return True
+    last = resources.store.campaigns.step(record.id, record.step)
     groups = groups_of(resources.eks, settings.cluster_name, settings.node_sets)
-    if any(group.complaints for group in groups):
+    if (last is not None and last.is_unfilled) or any(group.complaints for group in groups):
         return True
     desired = {group.name: group.desired for group in groups}
     for arm in settings.node_sets:
