@@ -15,6 +15,7 @@ from rackrate_contract.verdicts import Verdict
 
 if TYPE_CHECKING:  # few functions need what these import
     from rackrate_contract.campaign import Answer
+    from rackrate_contract.capacity import Capacity
 
 logger = Logger()
 
@@ -92,6 +93,25 @@ def put_verdicts(verdicts: Iterable[Verdict]) -> None:
             VerdictRatioLow=low,
             VerdictRatioHigh=high,
         )
+
+
+def put_capacity(capacity: Iterable[Capacity]) -> None:
+    """Write how often the nodes of each arm came as metrics, with the interval and the time.
+
+    The values of a sweep have no dimension of their own, so they are left out.
+    """
+    for each in capacity:
+        if each.value is not None:
+            continue
+        low, high = each.ci95
+        put_metrics(
+            MetricUnit.NoUnit,
+            {"arm": each.arm},
+            CampaignFill=each.share,
+            CampaignFillLow=low,
+            CampaignFillHigh=high,
+        )
+        put_metrics(MetricUnit.Seconds, {"arm": each.arm}, CampaignFillSeconds=each.median_seconds)
 
 
 def put_answers(answers: Iterable[Answer]) -> None:

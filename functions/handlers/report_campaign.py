@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from handlers.context import logger, put_answers, resources
+from handlers.context import logger, put_answers, put_capacity, resources
 from rackrate.errors import translated
 from rackrate.results.build import RunFailure
 from rackrate.stages.campaign.report_campaign import report_campaign
@@ -19,4 +19,5 @@ def handler(event: Json, context: LambdaContext) -> Json:
     reported = report_campaign(event["campaign_id"], resources, failure=failure)
     logger.info("wrote the page", extra={"report_key": reported.report_key})
     put_answers(reported.results.answers)
+    put_capacity(reported.results.capacity)
     return {"report_key": reported.report_key}

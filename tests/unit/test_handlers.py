@@ -30,6 +30,7 @@ from rackrate.stages.run.teardown import TornDown
 from rackrate_contract.executions import ComparisonOutput
 from tests.statemachine.definition import CAMPAIGN, COMPARISON, DEFINITION, definition, states
 from tests.unit.node_groups import FakeNodeGroups
+from tests.unit.report.campaigns import capacity
 from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.runs import ARN, RUN, States
@@ -270,6 +271,19 @@ def test_a_verdict_is_counted_as_far_as_it_is_known(changes, values, call, capsy
     assert {each[3]: each[5] for each in written} == values
     context.put_metrics(Other=1)
     assert metrics(capsys.readouterr().out) == [("Other", "Count", 1.0)], "of no verdict any more"
+
+
+def test_how_often_an_arm_was_filled_is_counted_with_its_interval_but_not_for_a_sweep(capsys):
+    unknown = capacity("baseline", median_seconds=None)
+    context.put_capacity([capacity(), unknown, capacity(value=15)])
+    written = metrics(capsys.readouterr().out, "arm")
+    filled = {"CampaignFill": 6 / 7, "CampaignFillLow": 0.42, "CampaignFillHigh": 0.996}
+    assert {each[1]: each[3] for each in written if each[0] == "treatment"} == {
+        **filled,
+        "CampaignFillSeconds": 48.0,
+    }
+    assert {each[1]: each[3] for each in written if each[0] == "baseline"} == filled
+    assert len(written) == 7
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_every_metric_the_functions_write_is_on_the_dashboard_and_no_other():
         name for query in VERDICTS for name in re.findall(r'"((?:Verdict|Campaign)\w*)"', query)
     }
     assert shown == EMITTED
-    assert len(shown) == 16
+    assert len(shown) == 20
 
 
 def test_metrics_are_of_this_stack_and_this_state_machine():
@@ -140,16 +140,21 @@ def test_search_expressions_are_as_short_as_cloudwatch_takes_them(stack_name):
 
 
 def test_verdicts_are_found_by_exactly_the_dimensions_they_are_written_with():
-    written = [each for call in CALLS for each in call.args if isinstance(each, ast.Dict)]
-    (names,) = {tuple(name.value for name in each.keys) for each in written}
-    expected = {"service", *names}
+    expected = {
+        value.arg: {"service", *(name.value for name in each.keys)}
+        for call in CALLS
+        for each in call.args
+        if isinstance(each, ast.Dict)
+        for value in call.keywords
+    }
     for query in VERDICTS:
         match = re.fullmatch(
             r"""SEARCH\('\{rackrate,([\w,]+)\} service="house" MetricName=.*', '\w+', 3600\)""",
             query,
         )
-        assert set(match[1].split(",")) == expected
-    assert len(VERDICTS) == 3
+        for name in re.findall(r'"((?:Verdict|Campaign)\w*)"', query):
+            assert set(match[1].split(",")) == expected[name]
+    assert len(VERDICTS) == 5
 
 
 def test_widgets_do_not_overlap_and_fit_the_grid():

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from rackrate.report.tables import link
 from rackrate_contract.campaign import Answer, CampaignResults, Step, SweepCell
+from rackrate_contract.capacity import sentences
 from rackrate_contract.verdicts import Word
 from rackrate_text.words import metric_of_test
 
@@ -41,6 +42,11 @@ class CampaignMaterial:
         """Whether the campaign pools runs that were made before."""
         return self.results.campaign.kind == "pool"
 
+    @property
+    def capacity(self) -> list[str]:
+        """How often the nodes of each arm came, in sentences."""
+        return sentences(self.results.capacity, {s.value: s.change for s in self.results.steps})
+
     @cached_property
     def arms(self) -> list[str]:
         """The arms' names; an arm's index in the list determines its color."""
@@ -48,6 +54,7 @@ class CampaignMaterial:
             *(arm for step in self.results.steps for arm in step.nodes),
             *(name for answer in self.results.answers for name in (answer.arm, answer.baseline)),
             *(cell.arm for cell in self.results.sweep),
+            *(each.arm for each in self.results.capacity),
         ]
         return list(dict.fromkeys(named))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rackrate.report import rendering
 from rackrate.report.campaign_material import CampaignMaterial
-from rackrate.report.sections import answers, campaign, campaign_meaning, steps, sweep
+from rackrate.report.sections import answers, campaign, campaign_meaning, capacity, steps, sweep
 from rackrate_contract.campaign import CampaignResults
 
 
@@ -27,6 +27,7 @@ def render_campaign(document: CampaignResults) -> str:
             campaign.differences(page),
             answers.answers_section(page),
             sweep.sweep_section(page),
+            capacity.capacity_section(page),
             steps.steps_section(page),
             answers.one_run_section(page),
             campaign.method(page),

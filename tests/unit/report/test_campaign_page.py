@@ -23,6 +23,7 @@ from tests.unit.report import campaigns
 from tests.unit.report.campaigns import (
     answer,
     campaign,
+    capacity,
     draw,
     facts,
     open_answer,
@@ -372,13 +373,35 @@ def test_a_campaign_costs_what_the_strategies_of_its_arms_do():
     assert "seven nodes" in meaning(spread) and "Insufficient" not in meaning(spread)
     precise = meaning(campaign(placements={"treatment": "precision-time", "baseline": "none"}))
     assert "precise clocks" in precise and "no arm has a placement group" not in precise
-    assert "Unknown" in meaning(campaign(placements={}))
+    assert "Unknown" in meaning(campaign(placements={}, capacity=()))
+
+
+def test_what_the_group_costs_has_how_often_it_filled_as_it_was_measured():
+    line = (
+        "Capacity: cluster group 6 of 7 draws filled (95 % CI 42 to 100 %), in 48 s at the median;"
+        " no group 7 of 7 (59 to 100 %), in 48 s at the median."
+    )
+    on_aws = meaning(campaign(campaign=facts(lab_scale=None)))
+    assert line in on_aws and on_aws.index(line) < on_aws.index("Capacity is all or nothing")
+    assert line not in meaning(campaign()), "the lab says nothing about EC2"
+    first, second = rows(campaign(), "How often all nodes of an arm came")
+    refused = "node group ng-1: InsufficientInstanceCapacity: no c5.large in us-east-1a"
+    assert first == ["cluster group", "6 of 7", "42 to 100 %", "48 s", refused]
+    assert second == ["no group", "7 of 7", "59 to 100 %", "48 s", UNKNOWN]
+
+
+def test_a_campaign_whose_group_never_filled_says_what_that_means():
+    never = capacity(filled=0, ci95=(0.0, 0.41), median_seconds=None)
+    text = meaning(
+        campaign(campaign=facts(lab_scale=None), steps=(), answers=(), capacity=(never,))
+    )
+    assert "cluster group 0 of 7 draws filled (95 % CI 0 to 41 %)." in text
 
 
 def test_a_series_whose_new_draws_were_all_lost_still_says_what_it_means():
     lost = tuple(step(n, status="lost", run_seconds=None, dollars=None) for n in (1, 2))
     assert "--dry-run tells" in meaning(campaign(steps=lost))
-    assert "What it costs" not in words(campaign(steps=lost, answers=()))
+    assert "What it costs" not in words(campaign(steps=lost, answers=(), capacity=()))
 
 
 # -- unknown values

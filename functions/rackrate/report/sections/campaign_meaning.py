@@ -25,7 +25,8 @@ from rackrate_text.units import change, changes, dollars, duration
 def meaning_section(page: CampaignMaterial) -> Part | None:
     """The three sides of the decision; None if no step has a result."""
     results, placements = page.results, page.results.placements
-    if not (results.sweep or any(answer.draws for answer in results.answers)):
+    answered = results.sweep or any(answer.draws for answer in results.answers)
+    if not (answered or results.capacity):
         return None
     several = len({wording.heading(answer) for answer in results.answers}) > 1
     gives = [_gives(answer, several) for answer in results.answers if answer.is_decided]
@@ -35,8 +36,9 @@ def meaning_section(page: CampaignMaterial) -> Part | None:
         gives=gives or ["No answer of this campaign is settled."],
         strategies=[placements[arm] for arm in page.arms if arm in placements]
         if placements
-        else None,
+        else {each.placement for each in results.capacity} or None,
         unknown=_unknown(page),
+        measured=page.capacity,
     )
 
 

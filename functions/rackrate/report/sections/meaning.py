@@ -61,6 +61,7 @@ def decision(
     gives: Sequence[str],
     strategies: Collection[str] | None,
     unknown: Sequence[str],
+    measured: Sequence[str] = (),
 ) -> Part:
     """The section with the three sides of a decision. Backticks enclose commands.
 
@@ -70,6 +71,7 @@ def decision(
         gives: what the group gives.
         strategies: the strategies of the compared arms' groups; None if they are not known.
         unknown: what is not known yet, with what would show it and what that takes.
+        measured: what was measured of the costs, such as how often the nodes came.
     """
     compared = strategies or ()
     costs = [cost for name, costs in _COSTS.items() if name in compared for cost in costs]
@@ -79,6 +81,8 @@ def decision(
         shown = ["Unknown: these results do not tell the arms' placement."]
     else:
         shown = ["Nothing: no arm has a placement group."]
+    if scale is None:
+        shown[1:1] = measured
     return Part(
         "meaning",
         "What this means",
