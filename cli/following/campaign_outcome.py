@@ -26,7 +26,7 @@ from ..reading import files
 from ..reading.campaigns import Campaign
 from ..reading.documents import read_campaign, read_campaign_estimate
 from ..reading.kinds import CAMPAIGN, RUN
-from ..reading.requirements import Requirement
+from ..reading.requirements import Requirement, about_verdicts
 from ..reading.runs import Run
 from ..reading.stack import Outcome, Stack
 from .losses import Losses
@@ -135,7 +135,7 @@ def follow(
 
     def check_run() -> None:
         if followed.run is not None:
-            check_plan_of(stack, followed.run.id, requirements)
+            check_plan_of(stack, followed.run.id, about_verdicts(requirements))
 
     when_planned: Callable[[], None] | None = check_run if requirements else None
     return Watch(

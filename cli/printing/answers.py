@@ -29,6 +29,8 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
 
     The conclusion repeats the tables, so it is only printed with `verbose` or without one.
     """
+    from rackrate_contract.capacity import sentences
+
     if results.pooling:
         say(console, results.pooling)
     _print_answers(console, results.answers, verbose=verbose)
@@ -40,6 +42,9 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
         say(console, results.conclusion)
     elif verbose:
         say(console, results.conclusion)
+    if (results.answers or results.sweep) and not verbose:  # the conclusion has it too
+        for sentence in sentences(results.capacity, {s.value: s.change for s in results.steps}):
+            say(console, sentence)
     sides = _sides(results.answers)
     for answer in results.answers:
         if answer.changed:

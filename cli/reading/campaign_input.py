@@ -12,7 +12,7 @@ from rackrate_text.words import listed, nearest
 
 from ..errors import Refusal
 from .plan import CAMPAIGN, PLAN, Json, as_input, read_object
-from .requirements import Requirement, check_plan
+from .requirements import Requirement, about_verdicts, check_plan
 
 MOST_DRAWS = 60
 MOST_RUNS_PER_STEP = 12
@@ -130,7 +130,7 @@ def check_requirements(
     check_about_arms(requirements)
     plan = document.get("plan", {})
     if isinstance(plan, dict) and "continue" not in document and "pool" not in document:
-        check_plan(requirements, plan)
+        check_plan(about_verdicts(requirements), plan)
 
 
 def check_about_arms(requirements: Sequence[Requirement]) -> None:

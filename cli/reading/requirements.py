@@ -8,10 +8,15 @@ requirement without an arm applies to all arms. A metric is named as in the tabl
 as in results.json (`latency latency_p99`). `than before` selects the comparison with the earlier
 runs that the plan's `compare_with` names. Fewer than four earlier runs decide nothing, so they
 neither meet a requirement nor fail it: it is refused.
+
+    fill [<arm>] >= <share>
+
+asks a campaign how often all nodes of each arm came, or of one. What was observed decides.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +31,7 @@ from .baselines import LEAST_RUNS, what_a_gate_needs
 
 if TYPE_CHECKING:
     from rackrate_contract.campaign import Answer, CampaignResults
+    from rackrate_contract.capacity import Capacity
     from rackrate_contract.results import Findings
     from rackrate_contract.verdicts import Verdict
 
@@ -36,6 +42,7 @@ DEFAULT_TESTS = ("requests", "requests-loaded", "tcp-1", "tcp-8")
 
 _FIRST_WORDS = {verdict.split()[0] for verdict in VERDICTS} | {"not"}
 _BEFORE = ["than", "before"]
+_FILL, _AT_LEAST = "fill", ">="
 _SHOWN = 6
 #: A metric of two words, such as `latency p99`, and an arm.
 _MOST_NAMES = 3
@@ -48,6 +55,7 @@ class Requirement:
 
     `names` are the words of a metric, an arm, or both in this order. `accepted` are the verdicts
     that meet it. `is_about_earlier` says that it applies to the comparison with earlier runs.
+    `least_fill` is the share of launches that have to be filled; None for one about verdicts.
     """
 
     text: str
@@ -55,6 +63,7 @@ class Requirement:
     names: tuple[str, ...]
     accepted: frozenset[str]
     is_about_earlier: bool
+    least_fill: float | None = None
 
     def fits(self, subject: Subject) -> bool:
         """Whether the requirement applies to a subject. An unknown part fits every name."""
@@ -152,6 +161,8 @@ def parse_requirement(text: str) -> Requirement:
     if not words:
         raise Refusal('A requirement is empty; write, for example, --require "tcp-1 better".')
     shown = " ".join(words)
+    if words[0].startswith(_FILL) and _AT_LEAST in text:
+        return _about_fill(text, shown)
     earlier = words[-2:] == _BEFORE
     if earlier:
         words = words[:-2]
@@ -175,6 +186,27 @@ def parse_requirement(text: str) -> Requirement:
             f'The requirement "{shown}" is met by every verdict; leave out an alternative.'
         )
     return Requirement(shown, words[0], names, frozenset(accepted), earlier)
+
+
+def _about_fill(text: str, shown: str) -> Requirement:
+    """Parse a requirement about the share of launches that were filled."""
+    begin, _, share = text.partition(_AT_LEAST)
+    test, *names = begin.split()
+    try:
+        least = float(share)
+    except ValueError:
+        least = math.nan
+    if test != _FILL or not 0 < least <= 1:
+        raise Refusal(
+            f'The requirement "{shown}" names no share; write one above 0 and up to 1 at its end,'
+            " such as fill >= 0.9."
+        )
+    return Requirement(shown, test, tuple(names), frozenset(), False, least)
+
+
+def about_verdicts(requirements: Sequence[Requirement]) -> list[Requirement]:
+    """Those of a campaign that the plan of its runs can be checked against."""
+    return [requirement for requirement in requirements if requirement.least_fill is None]
 
 
 def check_plan(requirements: Sequence[Requirement], plan: Mapping[str, Any]) -> None:
@@ -227,6 +259,8 @@ def evaluate(requirements: Sequence[Requirement], results: Judged) -> list[Check
 
 
 def _evaluate(requirement: Requirement, results: Judged) -> Checked:
+    if requirement.least_fill is not None:
+        return _evaluate_fill(requirement, requirement.least_fill, getattr(results, "capacity", ()))
     verdicts: Sequence[Word] = results.verdicts
     if requirement.is_about_earlier:
         verdicts = results.regressions
@@ -246,6 +280,23 @@ def _evaluate(requirement: Requirement, results: Judged) -> Checked:
     return Checked(requirement, not against, why, about)
 
 
+def _evaluate_fill(requirement: Requirement, least: float, capacity: Sequence[Capacity]) -> Checked:
+    arm = " ".join(requirement.names)
+    about = [each for each in capacity if not arm or arm in (each.arm, each.arm_title)]
+    if not about:
+        arms = listed((each.arm for each in capacity), "or", most=_SHOWN)
+        remedy = f"use one of {arms}" if capacity else "only campaigns of draws measure it"
+        raise Refusal(
+            f'The requirement "{requirement.text}" is about launches that were not made; {remedy}.'
+        )
+    against = [each for each in about if each.share < least]
+    why = "; ".join(f"{each.arm_title} {each.in_words('draw')}" for each in against or about)
+    # A few launches show little: what was observed decides, and this says how far it carries.
+    if not against and any(each.ci95[0] < least for each in about):
+        why += f"; so few do not show {percent(least)}"
+    return Checked(requirement, not against, why, ())
+
+
 def _missing_runs(verdict: Word) -> int:
     """How many more earlier runs a verdict needs; none if it is not about earlier runs.
 
@@ -259,6 +310,11 @@ def _missing_runs(verdict: Word) -> int:
 
 
 def _check(requirement: Requirement, subjects: Sequence[Subject]) -> None:
+    if requirement.least_fill is not None:
+        raise Refusal(
+            f'The requirement "{requirement.text}" is about launches; give it to `rackrate campaign'
+            " run`, which makes several."
+        )
     if any(requirement.fits(subject) for subject in subjects):
         return
     tests = list(dict.fromkeys(subject.test for subject in subjects))

@@ -152,6 +152,24 @@ def campaign(facts: dict[str, Any] | None = None, **fields: Any) -> bytes:
     return text.encode()
 
 
+def filled(arm: str, title: str, number: int, of: int = 4, **fields: Any) -> dict[str, Any]:
+    """How often an arm's nodes came."""
+    return {
+        "arm": arm,
+        "arm_title": title,
+        "placement": title.partition(" ")[0],
+        "value": None,
+        "launches": of,
+        "filled": number,
+        "share": number / of,
+        "ci95": [0.19, 0.99] if number < of else [0.4, 1.0],
+        "median_seconds": 48.0,
+        "failed": 0,
+        "reasons": [],
+        **fields,
+    }
+
+
 def planned(**estimate: Any) -> bytes:
     """A campaign's plan.json."""
     needed = {2.0: (2, 3, 3), 1.3: (3, 3, 4), 1.1: (4, 11, 39), 1.0: (4, 14, None)}

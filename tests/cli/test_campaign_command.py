@@ -17,7 +17,7 @@ from typer.testing import Result
 
 from rackrate_text.units import UNKNOWN
 
-from .campaigns import CAMPAIGN, answer, campaign, cell, latency, planned, run_of, step
+from .campaigns import CAMPAIGN, answer, campaign, cell, filled, latency, planned, run_of, step
 from .conftest import (
     PLANNED_RUN,
     TEMPLATE,
@@ -309,6 +309,26 @@ def test_a_campaign_meets_its_requirements_or_ends_with_one(
     shown = rackrate("campaign", "show", CAMPAIGN, "--require", "rtt better", code=1)
     assert '"rtt better" is not met' in shown.stderr
     assert "about 3 more draws" in shown.stderr
+
+
+def test_how_often_the_nodes_came_is_printed_and_can_be_required(
+    measured: DeployedStack, rackrate: Rackrate
+) -> None:
+    capacity = [filled("treatment", "cluster group", 3), filled("baseline", "no group", 4)]
+    measured.put_campaign(CAMPAIGN, "campaign.json", campaign(capacity=capacity))
+    done = run(rackrate, "--require", "fill >= 0.75", "--require", "fill no group >= 0.9")
+    lines = done.stdout.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("Results: ")) <= 80
+    shown = " ".join(done.stdout.split())
+    assert (
+        "Capacity: cluster group 3 of 4 draws filled (95 % CI 19 to 99 %), in 48 s at the median;"
+        " no group 4 of 4 (40 to 100 %), in 48 s at the median."
+    ) in shown
+    assert "Required: fill >= 0.75: met" in shown and "fill no group >= 0.9: met" in shown
+    missed = rackrate("campaign", "show", CAMPAIGN, "--require", "fill >= 0.9", code=1)
+    assert '"fill >= 0.9" is not met: cluster group 3 of 4 draws filled' in " ".join(
+        missed.stderr.split()
+    )
 
 
 def test_a_requirement_that_no_run_can_meet_stops_the_campaign(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rackrate_cli.errors import Refusal
 from rackrate_cli.reading.baselines import LEAST_RUNS, MOST_RUNS
-from rackrate_cli.reading.documents import read_results
+from rackrate_cli.reading.documents import read_campaign, read_results
 from rackrate_cli.reading.requirements import (
     DEFAULT_TESTS,
     VERDICTS,
@@ -25,6 +25,7 @@ from rackrate_cli.reading.requirements import (
 from rackrate.plan import fields
 from rackrate.verdict.estimator import Word
 
+from .campaigns import campaign, filled
 from .conftest import PLANNED_RUN, DeployedStack, Rackrate, Start, machine, results, verdict
 
 RUN = "run-20261121-070512-ab12"
@@ -78,6 +79,55 @@ def test_tests_and_verdicts_are_those_of_the_stack() -> None:
 )
 def test_a_requirement_asks_for_the_verdict_of_what_it_names(text: str, is_met: bool) -> None:
     assert checked(text).is_met is is_met
+
+
+def filled_in(text: str) -> Checked:
+    capacity = [filled("treatment", "cluster group", 11, 12), filled("baseline", "no group", 4)]
+    content = campaign(capacity=capacity)
+    return evaluate([parse_requirement(text)], read_campaign(content, RUN))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_met"),
+    [
+        ("fill >= 0.9", True),
+        ("fill>=0.91", True),
+        ("fill >= 0.95", False),
+        ("fill no group >= 1", True),
+        ("fill baseline >= 1", True),
+        ("fill cluster group >= 1", False),
+    ],
+)
+def test_a_share_of_filled_draws_can_be_required_of_all_arms_or_of_one(
+    text: str, is_met: bool
+) -> None:
+    assert filled_in(text).is_met is is_met
+
+
+def test_a_share_that_few_draws_do_not_show_is_met_with_that_said() -> None:
+    assert filled_in("fill treatment >= 0.9").why == (
+        "cluster group 11 of 12 draws filled (95 % CI 19 to 99 %), in 48 s at the median; so few"
+        " do not show 90 %"
+    )
+    assert "do not show" not in filled_in("fill treatment >= 0.1").why
+
+
+@pytest.mark.parametrize("text", ["fill >= 2", "fill >= much", "fill >= 0", "fills >= 0.9"])
+def test_a_share_that_is_none_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(Refusal, match="write one above 0 and up to 1"):
+        parse_requirement(text)
+
+
+def test_a_share_is_refused_where_nothing_was_launched() -> None:
+    fill = parse_requirement("fill >= 0.9")
+    for check in (
+        lambda: check_plan([fill], {}),
+        lambda: check_planned([fill], PLANNED_RUN),
+        lambda: checked("fill >= 0.9"),
+        lambda: filled_in("fill spread >= 0.9"),
+    ):
+        with pytest.raises(Refusal, match=r'"fill .*" is about launches'):
+            check()
 
 
 @pytest.mark.parametrize("text", ["tcp-1 better", "tcp-1 throughput better", "udp-1 better"])
