@@ -29,6 +29,7 @@ from rich.table import Table
 from lab import daemon, faults, stack
 from lab import replay as replays
 from lab.aws.authorization.audit import RECORD_FILE, table_of
+from lab.aws.ec2 import capacity
 from lab.errors import LabError
 from lab.fabric import truth as truths
 from lab.fabric.caps import change, links
@@ -197,9 +198,10 @@ def _pair(option: str) -> tuple[str, str]:
 def truth(
     nodes: Annotated[int, typer.Option(min=2, help="nodes in each arm")] = 2,
 ) -> None:
-    """Tell what is true over draws of places: caps and round trips, and their ratios.
+    """Tell what is true over draws: caps and round trips, their ratios, and how launches fill.
 
-    What the machine adds to a round trip is measured if a lab is up.
+    What the machine adds to a round trip is measured if a lab is up. Launches are refused and
+    delayed as the faults say that are active in it.
     """
     source = "assumed, because no lab is up to measure it in"
     machine = Setting.within_seconds, Setting.between_seconds
@@ -223,6 +225,15 @@ def truth(
             for figure, spread in figures.items():
                 table.add_row(placement, figure, *_spread(figure, spread, rows == "ratios"))
         console.print(table)
+    active = [] if daemon.keeper_pid() is None else faults.active_faults(_endpoint())
+    table = Table("launches of a node group", "filled", "mean delay")
+    for placement, filled, delay in capacity.truth(active):
+        table.add_row(placement, f"{100 * filled:.1f} %", f"{delay:.1f} s")
+    console.print(table)
+
+
+def _endpoint() -> str:
+    return str(stack.status_of_lab()["endpoint_url"])
 
 
 def _spread(figure: str, spread: dict[str, float], ratio: bool) -> list[str]:

@@ -44,6 +44,7 @@ from lab.aws.cloudformation.resources.custom_resources import CustomResourceResp
 from lab.aws.cloudformation.stacks import Stacks
 from lab.aws.codebuild.api import CodeBuildResponse
 from lab.aws.codebuild.builds import CodeBuild
+from lab.aws.ec2.capacity import Capacity
 from lab.aws.eks.api import EksResponse
 from lab.aws.eks.clusters import Clusters
 from lab.aws.eks.control_planes import ControlPlanes
@@ -110,6 +111,7 @@ def serve(
             **api_faults.injectors,
             **function_faults.injectors(aws.runtime),
             **aws.router.injectors,
+            **aws.capacity.injectors,
             **injectors,
         }
     )
@@ -139,6 +141,7 @@ class _EmulatedAws:
     router: EventRouter
     responses: CustomResourceResponses
     karpenter: Karpenter
+    capacity: Capacity
 
 
 def _emulate(
@@ -164,7 +167,8 @@ def _emulate(
         authorizer=authorizer,
     )
     router = EventRouter(runtime)
-    node_groups = NodeGroups(clusters, clients, infrastructure)
+    capacity = Capacity()
+    node_groups = NodeGroups(clusters, clients, infrastructure, capacity)
     moto_patches.apply(
         moto_patches.of_region(
             endpoint_url=endpoint_url,
@@ -183,7 +187,9 @@ def _emulate(
     own_hosts = [(api.NAME, api.HOSTS) for api in (free_tier, price_list)]
     dispatcher.backend_url_patterns = [*own_hosts, *dispatcher.backend_url_patterns]
     karpenter = Karpenter(clients, infrastructure)
-    return _EmulatedAws(dispatcher, authorizer, clusters, runtime, router, responses, karpenter)
+    return _EmulatedAws(
+        dispatcher, authorizer, clusters, runtime, router, responses, karpenter, capacity
+    )
 
 
 def _configure_moto() -> None:
@@ -341,6 +347,8 @@ def _lab_routes(
                 order = json.loads(body)
                 seconds = order.pop("seconds")
                 return "201 Created", {"id": faults.begin(Order(**order), seconds)}
+            case ["GET", "faults"]:
+                return "200 OK", {"faults": faults.active()}
             case ["PUT", "faults", key]:
                 return "200 OK", {"hits": faults.renew(key)}
             case ["DELETE", "faults", key]:

@@ -28,6 +28,7 @@ _CALLS = "service:Operation, with * (dynamodb:PutItem, s3:*)"
 _FUNCTION = "a part of a function's name"
 _NODE = "a node, or a label key=value of nodes, or all"
 _SOURCE = "the source of events, such as aws.states"
+_STRATEGY = "a strategy of placement groups, none for nodes without one, or all"
 _RACK = "a node in the rack, or a label of nodes in it, or all"
 
 
@@ -67,6 +68,18 @@ def _of_aws() -> Iterator[Fault]:
         "lets S3 and DynamoDB refuse a share of calls because their KMS key is disabled",
         _CALLS,
         "*",
+    )
+    yield Fault(
+        "launches-refused",
+        "lets EC2 lack capacity for a share of a node group's launches; some of its nodes may come",
+        _STRATEGY,
+        "cluster",
+    )
+    yield Fault(
+        "launches-delayed",
+        "lets a share of launches begin later (--option delay_ms=N)",
+        _STRATEGY,
+        "all",
     )
     yield Fault("event-lost", "loses a share of EventBridge's events", _SOURCE, "aws.states")
     yield Fault("function-crash", "kills a share of invocations", _FUNCTION, "all")
@@ -120,6 +133,11 @@ def _of_network() -> Iterator[Fault]:
 FAULTS: Mapping[str, Fault] = {
     fault.name: fault for fault in (*_of_aws(), *_of_programs(), *_of_network())
 }
+
+
+def active_faults(endpoint_url: str) -> list[dict[str, Any]]:
+    """The faults that are active in the lab whose AWS answers there, as they were ordered."""
+    return list(_ask(f"{endpoint_url}/_lab/faults", "GET")["faults"])
 
 
 class Injected:

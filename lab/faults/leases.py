@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 from lab.errors import LabError
 from lab.faults import LEASE_SECONDS
@@ -72,6 +73,15 @@ class Leases:
     def names(self) -> set[str]:
         """The faults that can be injected here."""
         return set(self._injectors)
+
+    def active(self) -> list[dict[str, Any]]:
+        """The faults that are active, as they were ordered."""
+        with self._changed:
+            orders = [one.order for one in self._active.values()]
+        return [
+            {"name": each.name, "on": each.on, "rate": each.rate, "options": dict(each.options)}
+            for each in orders
+        ]
 
     def begin(self, order: Order, seconds: float | None = None) -> str:
         """Make a fault; returns its id. Raises LabError for an unknown fault or target."""

@@ -21,7 +21,7 @@ from moto.ec2.responses import EC2Response
 
 from lab.aws.ec2.capacity_reservations import active_reservations
 
-_STRATEGIES = ("cluster", "partition", "spread", "precision-time")
+STRATEGIES = ("cluster", "partition", "spread", "precision-time")
 _MAX_PARTITIONS = 7
 
 
@@ -116,7 +116,7 @@ class PlacementGroups:
 def _require_options_of(
     strategy: str, partition_count: int | None, spread_level: str | None
 ) -> None:
-    if strategy not in _STRATEGIES:
+    if strategy not in STRATEGIES:
         raise EC2ClientError("InvalidParameterValue", f"The strategy '{strategy}' is unknown.")
     if spread_level == "host" and strategy == "spread":
         raise EC2ClientError(

@@ -101,10 +101,12 @@ def launch_instances(
     count: int,
     cni: Mapping[str, str],
     started: Callable[[Instance], None],
+    room: Callable[[str, int], int] = lambda _, count: count,
 ) -> list[Instance]:
     """Run `count` instances in the node group's subnets, and call `started` for each.
 
-    `cni` is the environment of the VPC CNI, whose interfaces they have from the start.
+    `cni` is the environment of the VPC CNI, whose interfaces they have from the start. `room` says
+    for how many instances of a strategy EC2 has capacity.
     Raises ClientError for what EC2 refuses, NodeLaunchError when a subnet has no free block.
     """
     ec2 = clients.get("ec2")
@@ -116,8 +118,11 @@ def launch_instances(
     ena_express = _ena_express(template)
     request = _request(description, template, image_id)
     instances = []
+    capacity = room(group.get("Strategy", "none"), count)
     for index in range(count):
         subnet = subnets[index % len(subnets)]
+        if index >= capacity:
+            raise _no_capacity(instance_type, subnet["AvailabilityZone"])
         block = infrastructure.allocate_block(subnet["CidrBlock"])
         address = str(next(block.hosts()))
         interfaces = _interfaces(
@@ -145,6 +150,19 @@ def launch_instances(
         started(instance)
         instances.append(instance)
     return instances
+
+
+def _no_capacity(instance_type: str, zone: str) -> ClientError:
+    """EC2's words are in https://github.com/hashicorp/terraform-provider-aws/issues/1496."""
+    message = (
+        f"We currently do not have sufficient {instance_type} capacity in the Availability Zone you"
+        f" requested ({zone}). Our system will be working on provisioning additional capacity. You"
+        f" can currently get {instance_type} capacity by not specifying an Availability Zone in"
+        " your request or choosing another one."
+    )
+    return ClientError(
+        {"Error": {"Code": "InsufficientInstanceCapacity", "Message": message}}, "RunInstances"
+    )
 
 
 def _placement_group(ec2: Any, placement: Mapping[str, Any]) -> Mapping[str, Any]:

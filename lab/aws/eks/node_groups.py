@@ -15,6 +15,7 @@ from lab.aws.account import arn
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
+from lab.aws.ec2.capacity import Capacity
 from lab.aws.eks import access_entries, addons, draining, validation
 from lab.aws.eks.clusters import Cluster, Clusters, NodeGroup, in_background, subnets_of
 from lab.aws.eks.infrastructure import Infrastructure, NodeLaunchError
@@ -45,9 +46,10 @@ class NodeGroups:
         clusters: Clusters,
         clients: ClientFactory,
         infrastructure: Infrastructure,
+        capacity: Capacity,
     ) -> None:
         self._clusters, self._clients = clusters, clients
-        self._infrastructure = infrastructure
+        self._infrastructure, self._capacity = infrastructure, capacity
         self._releases = Releases(clients)
         self._lock = threading.Lock()
 
@@ -160,8 +162,15 @@ class NodeGroups:
             ) from error
         except NeverJoins as error:
             kubelet = error  # EKS launches such an instance, and only then it fails to join
+        instances: list[Instance] = []
+
+        def started(instance: Instance) -> None:
+            group.instances.append(instance)
+            instances.append(instance)
+
+        issue: _NodeGroupIssue | None = None
         try:
-            instances = launch_instances(
+            launch_instances(
                 self._clients,
                 self._infrastructure,
                 description=description,
@@ -172,14 +181,32 @@ class NodeGroups:
                 ],
                 count=count,
                 cni=addons.cni_environment(cluster),
-                started=group.instances.append,
+                started=started,
+                room=self._capacity.room,
             )
         except (ClientError, NodeLaunchError) as error:
             issue = _failed_launch(error, asg)
             group.activities.append(_activity(asg, "Failed", str(issue)))
+        else:
+            group.activities.append(_activity(asg, "Successful"))
+        # What EC2 did start joins the cluster, also if it refused the rest.
+        self._join(cluster, group, instances, kubelet, image_id)
+        if issue is not None:
             group.is_going.wait(GIVE_UP_SECONDS)
-            raise issue from error
-        group.activities.append(_activity(asg, "Successful"))
+            raise issue
+
+    def _join(
+        self,
+        cluster: Cluster,
+        group: NodeGroup,
+        instances: Sequence[Instance],
+        kubelet: KubeletSettings | NeverJoins,
+        image_id: str,
+    ) -> None:
+        """Let new instances become nodes."""
+        if not instances:
+            return
+        description = group.description
         joining = [instance.instance_id for instance in instances]
         if isinstance(kubelet, NeverJoins):
             raise _never_joined(kubelet, joining)

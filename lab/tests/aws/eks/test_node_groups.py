@@ -15,7 +15,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lab.aws import account, quotas
+from lab.aws.ec2 import capacity
 from lab.aws.eks import node_groups
+from lab.faults import active_faults
 from lab.nodes import cni
 from lab.tests.aws.region import (
     Lab,
@@ -24,6 +26,7 @@ from lab.tests.aws.region import (
     group_of_another_account,
 )
 from rackrate.measure.node_groups import why_lacking
+from rackrate_text.launches import lacks_capacity
 from tests import ROOT
 from tests.waiting import HUNG_SECONDS
 
@@ -733,6 +736,28 @@ def test_nodes_that_do_not_come_back_degrade_the_group_until_they_do(cluster: Se
     cluster.scale(group, 0)
     healed, update = cluster.scale(group, 1)
     assert (healed["status"], healed["health"]["issues"]) == ("ACTIVE", [])
+
+
+def test_a_launch_is_refused_in_ec2s_words_and_what_started_joins(cluster: Setup) -> None:
+    spread = cluster.placement_group("spread")
+    group = cluster.node_group(desired=0, Placement={"GroupName": spread})
+    other = cluster.node_group(desired=0)
+    with cluster.lab.fault("launches-refused", on="spread") as fault:
+        refused, update = cluster.scale(group, 5)
+        filled, _ = cluster.scale(other, 2)
+        active = active_faults(cluster.lab.region.endpoint_url)
+        assert fault.hits == 1
+    (issue,) = refused["health"]["issues"]
+    assert (refused["status"], update["status"]) == ("DEGRADED", "Failed")
+    assert issue["code"] == "AsgInstanceLaunchFailures"
+    assert lacks_capacity(issue["message"])
+    assert "do not have sufficient c5.large capacity" in issue["message"]
+    assert len(cluster.nodes(group)) < 5
+    assert (filled["status"], len(cluster.nodes(other))) == ("ACTIVE", 2)
+    shares = {strategy: share for strategy, share, _ in capacity.truth(active)}
+    assert (shares["spread"], shares["none"]) == (0.0, 1.0)
+    healed, _ = cluster.scale(group, 5)
+    assert (healed["status"], len(cluster.nodes(group))) == ("ACTIVE", 5)
 
 
 def test_a_failed_launch_is_an_activity_long_before_it_is_a_health_issue(

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from lab.aws.ec2.capacity import Capacity
 from lab.aws.event_bridge import EventRouter
 from lab.errors import LabError
 from lab.faults import FAULTS, functions, programs
@@ -93,6 +94,7 @@ def test_every_fault_that_is_listed_can_be_made_and_every_other_is_listed() -> N
         ApiFaults(lambda _: None).injectors,
         functions.injectors(Mock()),
         EventRouter(Mock()).injectors,
+        Capacity().injectors,
         programs.injectors(nowhere),
         Links(nowhere).injectors,
     ]
