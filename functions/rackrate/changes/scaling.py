@@ -11,6 +11,7 @@ from rackrate.measure.node_groups import (
     Sizes,
     check_hope,
     groups_of,
+    new_complaints,
     reasons_of,
     resize,
     sizes_of,
@@ -92,26 +93,31 @@ def resize_nodes(
         for each in node_sets
         if (launch := _launch(each, count, nodes[each.name], progress)) is not None
     ]
-    if applied and all(
-        len(of_arm) == count and all(map(is_ready, of_arm)) for of_arm in nodes.values()
-    ):
+    complete = {
+        name
+        for name, of_arm in nodes.items()
+        if len(of_arm) == count and all(map(is_ready, of_arm))
+    }
+    if applied and len(complete) == len(node_sets):
         return Made(True, progress, phase, tuple(launches))
+    of_arm = {each.name: [g for g in groups if g.name in each.node_groups] for each in node_sets}
+    before, seconds = progress["complaints_before"], seconds_between(progress["since"], now())
+    hopeless = {name for name, its in of_arm.items() if new_complaints(its, before)}
+    if hopeless and seconds <= PATIENCE_SECONDS and len(complete | hopeless) < len(node_sets):
+        # The nodes of the other arms are still coming, and serve the next step.
+        return Made(False, progress, phase)
     try:
         check_hope(
             groups,
             phase,
             lambda: resources.autoscaling,
-            complaints_before=progress["complaints_before"],
-            seconds=seconds_between(progress["since"], now()),
+            complaints_before=before,
+            seconds=seconds,
             patience_seconds=PATIENCE_SECONDS,
         )
     except NodesUnavailable as error:
-        of_arm = {each.name: each.node_groups for each in node_sets}
         error.launches = tuple(
-            _explained(
-                launch, [each for each in groups if each.name in of_arm[launch.arm]], resources
-            )
-            for launch in launches
+            _explained(launch, of_arm[launch.arm], resources) for launch in launches
         )
         raise
     return Made(False, progress, phase)

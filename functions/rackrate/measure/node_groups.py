@@ -197,6 +197,20 @@ def why_lacking(eks: Any, autoscaling: Any, cluster_name: str, names: Iterable[s
     return Reasons(known, [*unread, *of_scaling])
 
 
+def new_complaints(groups: Sequence[NodeGroup], before: Collection[str]) -> list[str]:
+    """The complaints of node groups that make it senseless to wait for their nodes.
+
+    Args:
+        groups: the node groups.
+        before: their complaints before they were resized. A node group that failed to grow stays
+            DEGRADED until it grows, even at zero nodes (aws/containers-roadmap#2326). So only new
+            complaints count, unless a node group is lost.
+    """
+    complaints = [complaint for group in groups for complaint in group.complaints]
+    is_lost = any(group.status in LOST for group in groups)
+    return [each for each in complaints if each not in before] or (complaints if is_lost else [])
+
+
 def check_hope(
     groups: Sequence[NodeGroup],
     phase: str,
@@ -212,9 +226,7 @@ def check_hope(
         groups: the node groups.
         phase: how far they have come, in words.
         autoscaling: makes a client of Auto Scaling. Used only if it makes no sense.
-        complaints_before: their complaints before they were resized. A node group that failed to
-            grow stays DEGRADED until it grows, even at zero nodes (aws/containers-roadmap#2326).
-            So only new complaints end the wait.
+        complaints_before: their complaints before they were resized; see `new_complaints`.
         seconds: how long the nodes have been waited for.
         patience_seconds: how long they may take.
 
@@ -222,14 +234,12 @@ def check_hope(
         NodesUnavailable: a node group has a new complaint, or the nodes had their time. The message
             quotes the node groups and their Auto Scaling groups.
     """
-    complaints = [complaint for group in groups for complaint in group.complaints]
-    new = [each for each in complaints if each not in complaints_before]
-    if new or any(group.status in LOST for group in groups):
-        complaints = new or complaints
-    elif seconds > patience_seconds:
-        phase = f"{phase} after {duration(seconds)}"
-    else:
+    complaints = new_complaints(groups, complaints_before)
+    if not complaints and seconds <= patience_seconds:
         return
+    if not complaints:
+        complaints = [complaint for group in groups for complaint in group.complaints]
+        phase = f"{phase} after {duration(seconds)}"
     reasons = reasons_of(groups, complaints, autoscaling())
     raise NodesUnavailable("\n".join([phase, *reasons.lines()]))
 

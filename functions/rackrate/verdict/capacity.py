@@ -14,6 +14,7 @@ from rackrate_contract.campaign import Step
 from rackrate_contract.capacity import Capacity, Launch
 from rackrate_contract.verdicts import Ends
 from rackrate_text.failures import grouped
+from rackrate_text.launches import lacks_capacity
 from rackrate_text.words import listed
 
 #: So many draws in a row that are not filled end a campaign: more would take hours and tell little.
@@ -89,7 +90,10 @@ def _capacity(launches: Sequence[Launch], value: str | int | None, title: str) -
         median_seconds=median(seconds) if seconds else None,
         failed=len(launches) - number,
         reasons=tuple(
-            loss.cause for loss in grouped((why, "") for each in refused for why in each.reasons)
+            loss.cause
+            for loss in grouped(
+                (why, "") for each in refused for why in each.reasons if lacks_capacity(why)
+            )
         ),
     )
 

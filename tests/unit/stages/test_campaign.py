@@ -410,6 +410,23 @@ class TestCapacity:
         assert eks.updates == [("ng-1", 0), ("ng-1", 2)]
         assert [each.arm for each in machine.steps[1].launches] == ["treatment"]
 
+    def test_the_nodes_of_the_other_arm_are_waited_for_before_a_draw_is_given_up(
+        self, machine, eks, cluster
+    ):
+        machine.begin(draws(2)).judge()
+        eks.room = {"ng-1": 1}
+        change(CAMPAIGN, machine.resources)
+        eks.held = True
+        change(CAMPAIGN, machine.resources)
+        eks.boot()
+        late = next(n for n in cluster.nodes if n["metadata"]["name"].startswith("ng-2"))
+        late["status"]["conditions"][0]["status"] = "False"
+        assert not change(CAMPAIGN, machine.resources).ready
+        late["status"]["conditions"][0]["status"] = "True"
+        refuse(machine)
+        outcomes = {each.arm: each.outcome for each in machine.steps[0].launches}
+        assert outcomes == {"treatment": "refused", "baseline": "filled"}
+
     def test_nodes_that_do_not_come_for_another_reason_say_nothing_about_capacity(
         self, machine, eks
     ):

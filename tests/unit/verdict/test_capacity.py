@@ -103,11 +103,15 @@ def test_the_values_of_a_sweep_are_told_apart():
 
 def test_equal_reasons_are_named_once_whenever_they_were_given():
     refused = [
-        launch(outcome="refused", got=0, reasons=(f"no capacity (Auto Scaling, {at})",))
+        launch(
+            outcome="refused",
+            got=0,
+            reasons=(f"ng-1: insufficient capacity ({at})", "ng-1 is DEGRADED"),
+        )
         for at in ("2026-11-29T09:00:00Z", "2026-11-29T09:30:00Z")
     ]
     (group,) = capacities([step(n, launches=(each,)) for n, each in enumerate(refused)], TITLES)
-    assert len(group.reasons) == 1 and group.reasons[0].startswith("no capacity")
+    assert len(group.reasons) == 1 and group.reasons[0].startswith("ng-1: insufficient capacity")
 
 
 @pytest.mark.parametrize(
