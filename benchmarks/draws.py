@@ -39,7 +39,6 @@ from benchmarks.worlds import heavy
 from benchmarks.worlds import log_normal as normal
 from rackrate.plan.looks import looks
 from rackrate.verdict.campaign import RunOnNodes, draws_of_runs
-from rackrate.verdict.capacity import capacities, never_fills
 from rackrate.verdict.draws import (
     Draw,
     DrawsFinding,
@@ -50,8 +49,6 @@ from rackrate.verdict.draws import (
     has_changed,
 )
 from rackrate.verdict.sweeps import against_first
-from rackrate_contract.campaign import Step
-from rackrate_contract.capacity import UNFILLED, Launch
 from rackrate_contract.verdicts import Baseline, Verdict
 
 proof = Proof()
@@ -507,30 +504,6 @@ def sweeps(runs: int, of_each: int) -> Iterator[Line]:
     for pairs, figure in zip(others, held, strict=True):
         text = f"{of_each} runs, {pairs} pairs against {first}"
         yield Line(text, figure, seed, 0.92 - errors(runs))
-
-
-@proof.question(
-    "The share of filled launches, with the end after four refusals; asked: 93 % or more",
-    (0.05, 0.3, 0.6, 0.9),
-    DRAWS,
-)
-def filled(runs: int, share: float, draws: int) -> Iterator[Line]:
-    """The share of launches that EC2 fills, of which campaigns of so many draws observe some."""
-
-    def simulate(chance: np.random.Generator) -> bool:
-        steps: list[Step] = []
-        while len(steps) < draws and never_fills(steps, draws) is None:
-            outcome = "filled" if chance.random() < share else "refused"
-            launch = Launch.model_construct(
-                arm="a", placement="cluster", asked=2, got=1, outcome=outcome, reasons=()
-            ).model_copy(update={"last_seconds": None})
-            status = "succeeded" if outcome == "filled" else UNFILLED
-            steps.append(Step.model_construct(status=status, value=None, launches=(launch,)))
-        (capacity,) = capacities(steps, {"a": "cluster group"})
-        return covers(capacity.ci95, share)
-
-    seed, held = means(runs // 8, simulate, "filled", share, draws)
-    yield Line(f"{share:.0%} are filled, {draws} draws", held, seed, LOW - errors(runs // 8))
 
 
 if __name__ == "__main__":

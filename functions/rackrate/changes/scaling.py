@@ -88,11 +88,8 @@ def resize_nodes(
     else:
         phase = f"{ready} of {expected} nodes are Ready" if count else "the last node has left"
     applied = all(group.sizes == target[group.name] and not group.is_updating for group in groups)
-    launches = [
-        launch
-        for each in node_sets
-        if (launch := _launch(each, count, nodes[each.name], progress)) is not None
-    ]
+    begun = (_launch(each, count, nodes[each.name], progress) for each in node_sets)
+    launches = [launch for launch in begun if launch is not None]
     complete = {
         name
         for name, of_arm in nodes.items()
@@ -100,9 +97,9 @@ def resize_nodes(
     }
     if applied and len(complete) == len(node_sets):
         return Made(True, progress, phase, tuple(launches))
-    of_arm = {each.name: [g for g in groups if g.name in each.node_groups] for each in node_sets}
+    by_arm = {each.name: [g for g in groups if g.name in each.node_groups] for each in node_sets}
     before, seconds = progress["complaints_before"], seconds_between(progress["since"], now())
-    hopeless = {name for name, its in of_arm.items() if new_complaints(its, before)}
+    hopeless = {name for name, its in by_arm.items() if new_complaints(its, before)}
     if hopeless and seconds <= PATIENCE_SECONDS and len(complete | hopeless) < len(node_sets):
         # The nodes of the other arms are still coming, and serve the next step.
         return Made(False, progress, phase)
@@ -117,7 +114,7 @@ def resize_nodes(
         )
     except NodesUnavailable as error:
         error.launches = tuple(
-            _explained(launch, of_arm[launch.arm], resources) for launch in launches
+            _explained(launch, by_arm[launch.arm], resources) for launch in launches
         )
         raise
     return Made(False, progress, phase)
@@ -139,7 +136,7 @@ def _launch(node_set: StackArm, count: int, nodes: Sequence[Json], progress: Jso
         return None
     ready = [node for node in nodes if is_ready(node)]
     seconds = sorted(_seconds_until_ready(node, progress["since"]) for node in ready)[before:]
-    facts = [node_of(node) for node in ready]
+    first = node_of(ready[0]) if ready else None
     got = min(len(seconds), asked)
     return Launch(
         arm=node_set.name,
@@ -151,8 +148,8 @@ def _launch(node_set: StackArm, count: int, nodes: Sequence[Json], progress: Jso
         last_seconds=seconds[-1] if got == asked else None,
         outcome="filled" if got == asked else "failed",
         reasons=(),
-        instance_type=next((each.instance_type for each in facts), None),
-        zone=next((each.zone for each in facts), None),
+        instance_type=first.instance_type if first else None,
+        zone=first.zone if first else None,
     )
 
 

@@ -48,15 +48,9 @@ def is_ready(node: Mapping[str, Any]) -> bool:
 
 
 def ready_at(node: Mapping[str, Any]) -> str | None:
-    """When the node became Ready, ISO 8601; None if it is not, or does not tell."""
-    return next(
-        (
-            condition.get("lastTransitionTime")
-            for condition in node.get("status", {}).get("conditions", [])
-            if (condition["type"], condition["status"]) == ("Ready", "True")
-        ),
-        None,
-    )
+    """When a node that is Ready became so, ISO 8601; None if it does not tell."""
+    conditions = node.get("status", {}).get("conditions", [])
+    return next((c.get("lastTransitionTime") for c in conditions if c["type"] == "Ready"), None)
 
 
 def untolerated_taints(node: Mapping[str, Any], tolerations: Sequence[Toleration]) -> list[str]:

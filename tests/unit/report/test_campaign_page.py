@@ -21,6 +21,7 @@ from rackrate_contract.document import Document
 from rackrate_text.units import UNKNOWN
 from tests.unit.report import campaigns
 from tests.unit.report.campaigns import (
+    LOST,
     answer,
     campaign,
     capacity,
@@ -382,12 +383,18 @@ def test_what_the_group_costs_has_how_often_it_filled_as_it_was_measured():
         " no group 7 of 7 (59 to 100 %), in 48 s at the median."
     )
     on_aws = meaning(campaign(campaign=facts(lab_scale=None)))
-    assert line in on_aws and on_aws.index(line) < on_aws.index("Capacity is all or nothing")
+    assert line in on_aws and on_aws.index(line) < on_aws.index("Capacity is not promised")
     assert line not in meaning(campaign()), "the lab says nothing about EC2"
     first, second = rows(campaign(), "How often all nodes of an arm came")
     refused = "node group ng-1: InsufficientInstanceCapacity: no c5.large in us-east-1a"
     assert first == ["cluster group", "6 of 7", "42 to 100 %", "48 s", refused]
     assert second == ["no group", "7 of 7", "59 to 100 %", "48 s", UNKNOWN]
+
+
+def test_draws_that_were_not_filled_count_where_more_are_proposed():
+    unfilled = step(7, **LOST | {"status": "unfilled"})
+    document = campaign(answers=(open_answer(),), steps=(*campaign().steps[:3], unfilled))
+    assert "--continue camp-20261121-160000-1f2e --draws 5 adds draws" in meaning(document)
 
 
 def test_a_campaign_whose_group_never_filled_says_what_that_means():

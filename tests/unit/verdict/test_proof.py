@@ -58,7 +58,6 @@ CASES: dict[str, tuple[Callable[..., Iterator[Line]], int, list[tuple[Any, ...]]
         product(draws.AT_THE_EDGE, draws.VARIABILITIES, [(6, 6), (4, 12)]),
     ),
     "power over draws": (draws.power, RUNS, None),
-    "capacity over draws": (draws.filled, RUNS, None),
     "false alarms over draws": (draws.false_alarms, RUNS, None),
     "changes over draws": (draws.detection, RUNS, None),
     "draws over a day": (draws.over_a_day, RUNS, None),

@@ -93,6 +93,8 @@ def _more_draws(page: CampaignMaterial) -> str:
     most = max((len(a.draws) + (a.more_draws or 0) for a in lacking), default=0)
     if page.is_pool and most:
         return "`rackrate pool` with runs on other nodes adds draws."
+    # A campaign that goes on takes over the draws that were not filled, too.
+    most += sum(step.is_unfilled for step in page.results.steps) if most else 0
     if 0 < most <= MAX_DRAWS:
         name = page.results.campaign.id
         return f"`rackrate campaign run --continue {name} --draws {most}` adds draws."

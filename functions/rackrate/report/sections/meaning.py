@@ -20,7 +20,7 @@ from rackrate_text.words import counted, span
 #: What each strategy costs and risks, by AWS's pages. All are without a fee.
 _COSTS: Mapping[str, tuple[str, ...]] = {
     "cluster": (
-        "Capacity is all or nothing. If the nodes do not fit into one network segment, the node"
+        "Capacity is not promised. If the nodes do not fit into one network segment, the node"
         " group fails with InsufficientInstanceCapacity.",
         "Nodes of one segment can fail together.",
         "All nodes are in one zone, and best of one instance type.",
