@@ -60,8 +60,10 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
         say(console, f"Warning: {warning}", style="yellow")
     print_scale(console, results.campaign.lab_scale)
     for step in results.steps:
-        if step.status not in GOOD:
+        if step.status not in GOOD and not step.is_unfilled:
             say(console, _failed(step), style="red")
+    for reason in dict.fromkeys(why for each in results.capacity for why in each.reasons):
+        say(console, f"Not filled: {reason.rstrip('.')}.", style="red")
     say(console, _summary(results))
     if verbose and results.stopped is not None:
         say(console, results.stopped.text)

@@ -314,8 +314,14 @@ def test_a_campaign_meets_its_requirements_or_ends_with_one(
 def test_how_often_the_nodes_came_is_printed_and_can_be_required(
     measured: DeployedStack, rackrate: Rackrate
 ) -> None:
-    capacity = [filled("treatment", "cluster group", 3), filled("baseline", "no group", 4)]
-    measured.put_campaign(CAMPAIGN, "campaign.json", campaign(capacity=capacity))
+    refused = "ng-1: InsufficientInstanceCapacity - no c5.large in this zone"
+    capacity = [
+        filled("treatment", "cluster group", 3, reasons=[refused]),
+        filled("baseline", "no group", 4),
+    ]
+    unfilled = [step(number, status="unfilled", reason=refused) for number in (5, 6)]
+    steps = [*(step(number) for number in range(1, 5)), *unfilled]
+    measured.put_campaign(CAMPAIGN, "campaign.json", campaign(capacity=capacity, steps=steps))
     done = run(rackrate, "--require", "fill >= 0.75", "--require", "fill no group >= 0.9")
     lines = done.stdout.splitlines()
     assert max(len(line) for line in lines if not line.startswith("Results: ")) <= 80
@@ -324,6 +330,7 @@ def test_how_often_the_nodes_came_is_printed_and_can_be_required(
         "Capacity: cluster group 3 of 4 draws filled (95 % CI 19 to 99 %), in 48 s at the median;"
         " no group 4 of 4 (40 to 100 %), in 48 s at the median."
     ) in shown
+    assert shown.count(refused) == 1, "why is said once for all draws"
     assert "Required: fill >= 0.75: met" in shown and "fill no group >= 0.9: met" in shown
     missed = rackrate("campaign", "show", CAMPAIGN, "--require", "fill >= 0.9", code=1)
     assert '"fill >= 0.9" is not met: cluster group 3 of 4 draws filled' in " ".join(
