@@ -98,14 +98,14 @@ def _capacity(launches: Sequence[Launch], value: str | int | None, title: str) -
     )
 
 
-def never_fills(steps: Sequence[Step], most: int) -> str | None:
+def never_fills(steps: Sequence[Step], most: int | None) -> str | None:
     """Why to make no more steps because EC2 lacks capacity, and what to do; None to go on.
 
     Args:
         steps: the campaign's own steps that have ended.
-        most: the most steps that the campaign makes.
+        most: the most draws that the campaign makes; None for a sweep, which repeats such steps.
     """
-    number = min(UNFILLED_IN_A_ROW, most)
+    number = min(UNFILLED_IN_A_ROW, most or UNFILLED_IN_A_ROW)
     last = steps[-number:]
     if len(last) < number or not all(step.is_unfilled for step in last):
         return None

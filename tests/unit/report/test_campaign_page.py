@@ -403,6 +403,9 @@ def test_a_campaign_whose_group_never_filled_says_what_that_means():
         campaign(campaign=facts(lab_scale=None), steps=(), answers=(), capacity=(never,))
     )
     assert "cluster group 0 of 7 draws filled (95 % CI 0 to 41 %)." in text
+    of_sweep = never.model_copy(update={"value": 15})
+    text = meaning(on_aws(sweep(sweep=(), capacity=(of_sweep,))))
+    assert "Capacity, 15 nodes: cluster group 0 of 7 steps filled" in text
 
 
 def test_a_series_whose_new_draws_were_all_lost_still_says_what_it_means():

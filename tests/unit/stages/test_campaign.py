@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rackrate.changes import scaling
+from rackrate.changes.nodes import NodeCount
 from rackrate.errors import (
     CampaignEnded,
     InvalidCampaign,
@@ -477,6 +478,26 @@ class TestCapacity:
         following.judge()
         following.end()
         assert [each.launches for each in following.results.capacity] == [3, 3]
+
+    def test_a_continued_sweep_loses_no_result_to_steps_that_were_not_filled(
+        self, machine, eks, monkeypatch
+    ):
+        monkeypatch.setattr(NodeCount, "faults", lambda *_: [])  # no quota is asked for here
+        machine.begin({"plan": PLAN, "sweep": {"nodes": [2, 3]}, "runs_per_step": 1}).judge()
+        eks.room = {"ng-1": 1}
+        for _ in range(2):
+            refuse(machine)
+        eks.room = {}
+        machine.change()
+        machine.run(machine.steps[-1].run_id)
+        assert machine.judge(None).number == 4, "the first value has its result"
+        machine.end(LOST)
+        following = Machine(machine.resources, "next")
+        following.begin({"continue": CAMPAIGN})
+        taken_over = [(step.status, step.value) for step in following.steps]
+        assert taken_over == [("unfilled", 2), ("unfilled", 2), ("succeeded", 2)]
+        following.judge()
+        assert following.steps[-1].value == 3
 
 
 class TestBudget:

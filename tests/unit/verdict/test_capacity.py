@@ -122,6 +122,7 @@ def test_equal_reasons_are_named_once_whenever_they_were_given():
         ("uufuu", 12, False),
         ("uu", 2, True),
         ("u", 1, True),
+        ("uuu", None, False),
         ("", 1, False),
     ],
 )

@@ -72,7 +72,7 @@ def _unknown(page: CampaignMaterial) -> list[str]:
     else:
         first = _elsewhere(page)
     if is_sweep:
-        return [first, *_open_cells(page)]
+        return [first, *(_open_cells(page) if page.metrics else ())]
     lacking = ((wording.subject(each), _lacks(page, each)) for each in page.results.answers)
     return [first, *still_open(lacking), _more_draws(page)]
 

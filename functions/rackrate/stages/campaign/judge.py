@@ -256,7 +256,8 @@ def _stop(
     """Why to make no more steps, or None."""
     campaign = planned.campaign
     own = [step for step in steps if step.source is None]
-    if (text := never_fills(own, campaign.most)) is not None:
+    most = campaign.most if campaign.sweep is None else None
+    if (text := never_fills(own, most)) is not None:
         return CampaignStopped(after=len(steps), most=campaign.most, why="unfilled", text=text)
     if campaign.sweep is not None:
         done = [step for step in steps if step.has_result]

@@ -158,11 +158,13 @@ def _taken_over(
         return []
     # Without the unfilled ones, more launches would seem to be filled than were.
     steps = [step for step in campaigns.steps(before.campaign_id) if not step.is_lost]
+    # Of draws, also the unfilled ones count as made.
+    most = campaign.most if campaign.sweep is None else len(steps)
     return [
         step.model_copy(
             update={"number": number, "source": step.source or f"campaign {before.campaign_id}"}
         )
-        for number, step in enumerate(steps[: campaign.most], start=1)
+        for number, step in enumerate(steps[:most], start=1)
     ]
 
 
