@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from rackrate_contract.arms import ArmsOfResults, Node
 from rackrate_contract.document import Document, Json
 from rackrate_contract.estimates import Estimates
+from rackrate_contract.ranking import Ranking
 from rackrate_contract.trials import Mark, TrialCounts, WarmUp
 from rackrate_contract.verdicts import Better, Difference, Summary, Verdict
 from rackrate_text.words import counted
@@ -284,6 +285,8 @@ class Results(Findings):
     together: tuple[Together, ...] = ()
     """How far the pairs of a round sent at the same time, by test; empty unless the plan's load is
     `together`."""
+    rankings: tuple[Ranking, ...] = ()
+    """The nodes of each arm that its pairs cover (ring, mesh, random), ranked."""
     workloads: tuple[WorkloadOfResults, ...] = ()
     """Each workload of the plan in each arm."""
     dns_nodes: tuple[str, ...] | None = None

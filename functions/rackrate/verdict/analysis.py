@@ -67,6 +67,8 @@ def analyze_run(
         earlier: the comparison with the earlier runs that the plan names, or None.
         warnings: deviations from the plan.
     """
+    from rackrate.verdict.ranking import rank_nodes
+
     plan = evidence.planned_run.plan
     trials = {key: evidence.trials[key] for key in evidence.planned if key in evidence.trials}
     marks = mark_trials(evidence.planned_run, trials, evidence.raw, evidence.counters)
@@ -84,6 +86,7 @@ def analyze_run(
         regressions=() if earlier is None else tuple(earlier.verdicts),
         regression_differences=None if earlier is None else tuple(earlier.differences),
         together=tuple(at_once),
+        rankings=rank_nodes(evidence),
         warnings=(
             *warnings,
             *together_warnings(at_once),

@@ -393,26 +393,39 @@ def _of_units(
 
 
 def _variance_of_mean(effects: Floats, parts: tuple[int, ...]) -> float:
-    """Variance of the mean of a series of blocks, whose parts have a mean of zero each.
+    """Variance of the mean of a series of blocks, whose parts have a mean of zero each."""
+    squares, products = float((effects**2).sum()), float((effects[1:] * effects[:-1]).sum())
+    return float(variance_of_mean(squares, products, effects.size, parts))
+
+
+def variance_of_mean(
+    squares: Floats | float, products: Floats | float, blocks: Floats | int, parts: tuple[int, ...]
+) -> Floats:
+    """Variances of the means of series of blocks, whose parts have a mean of zero each.
 
     Estimated first-order autocorrelation increases it. An estimate r of a correlation from n values
     is too low by about (1 + 3r)/n. The correction adds that and subtracts 6/n², because six values
     cannot distinguish a small correlation from none.
+
+    Args:
+        squares: the sum of each series' squares, of any shape.
+        products: the sum of the products of its neighbors.
+        blocks: the number of its blocks.
+        parts: the number of blocks in each part of the design (`Layout.parts`).
     """
-    n = effects.size
-    squares = float((effects**2).sum())
-    if n <= len(parts) or squares == 0:
-        return 0.0
+    total, n = np.asarray(squares, dtype=float), np.asarray(blocks, dtype=float)
+    known = (n > len(parts)) & (total > 0)
+    total, n = np.where(known, total, 0.0), np.where(known, n, len(parts) + 1.0)
     # The mean of the parts' means is the estimate; parts of unequal size make it less exact.
     unequal = n * sum(1 / size for size in parts) / len(parts) ** 2
-    if n < LEAST_BLOCKS:
-        return squares / (n - len(parts)) / n * unequal
-    raw = float((effects[1:] * effects[:-1]).sum()) / squares
-    correlation = min(_MOST_CORRELATION, max(0.0, raw + (1 + 3 * raw) / n - 6 / n**2))
-    lags = np.arange(1, n)
-    inflation = float(1 + 2 * ((1 - lags / n) * correlation**lags).sum())
+    raw = np.divide(products, total, out=np.zeros_like(total), where=known)
+    r = np.clip(raw + (1 + 3 * raw) / n - 6 / n**2, 0.0, _MOST_CORRELATION)
+    r = np.where(n < LEAST_BLOCKS, 0.0, r)
+    # 1 + 2 * the sum of (1 - lag/n) * r**lag over the lags below n.
+    inflation = 1 + 2 * (r / (1 - r) - r * (1 - r**n) / (n * (1 - r) ** 2))
     # The correlation also biases the sample variance downward.
-    return squares / max(n - len(parts) + 1 - inflation, 0.5) * inflation / n * unequal
+    freedom = np.maximum(n - len(parts) + 1 - inflation, 0.5)
+    return np.asarray(total / freedom * inflation / n * unequal)
 
 
 # -- the verdicts

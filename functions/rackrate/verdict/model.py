@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rackrate_contract.document import Document
+from rackrate_contract.ranking import Ranking
 from rackrate_contract.results import Together
 from rackrate_contract.trials import Mark
 from rackrate_contract.verdicts import Difference, Summary, Verdict
@@ -23,4 +24,6 @@ class Analysis(Document):
     together: tuple[Together, ...] = ()
     """How far the pairs of a round sent at the same time, by test; empty unless the plan's load is
     `together`."""
+    rankings: tuple[Ranking, ...] = ()
+    """The nodes of each arm that its pairs cover, ranked."""
     warnings: tuple[str, ...]
