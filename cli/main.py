@@ -13,6 +13,7 @@ from .commands.doctor import doctor
 from .commands.down import down
 from .commands.export import export
 from .commands.list import list_runs
+from .commands.nodes import nodes
 from .commands.open import open_page
 from .commands.plan import plan
 from .commands.pool import pool
@@ -70,6 +71,7 @@ for _name, _command, _panel in (
     ("plan", plan, _MEASURE),
     ("list", list_runs, _LOOK),
     ("show", show, _LOOK),
+    ("nodes", nodes, _LOOK),
     ("open", open_page, _LOOK),
     ("report", report, _LOOK),
     ("export", export, _LOOK),

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from rackrate_contract.document import Document
 from rackrate_contract.verdicts import Better, Ends, Scope, Word
+from rackrate_text.units import change, changes
+from rackrate_text.words import counted, host_name, listed, metric_of_test, names_by_reason
+
+#: The most nodes that a sentence names.
+_MOST_NAMES = 12
 
 
 class NodeFigure(Document):
@@ -66,7 +71,7 @@ class SharedLayer(Document):
     pairs: int
     """How many pairs share `layer`."""
     next_pairs: int
-    """How many share `next_layer` at most."""
+    """How many share no layer below `next_layer`."""
     ratio: float | None
     """The figure of the former pairs divided by that of the latter; null if there is none."""
     ci_simultaneous: Ends | None
@@ -75,6 +80,17 @@ class SharedLayer(Document):
     reason: str | None
     """Why it is inconclusive."""
     scope: Scope
+
+    def __str__(self) -> str:
+        """A sentence for people."""
+        following = f"layer {self.next_layer}" if self.next_layer else "none"
+        ends = f" ({changes(self.ci_simultaneous)})" if self.ci_simultaneous else ""
+        why = f": {self.reason.rstrip('.')}" if self.reason else ""
+        return (
+            f"{counted(self.pairs, 'pair')} in layer {self.layer} of EC2's network against"
+            f" {self.next_pairs} in {following}, {metric_of_test(self.test, self.metric)}:"
+            f" {change(self.ratio)}{ends}, {self.verdict}, about {self.scope}{why}."
+        )
 
 
 class Ranking(Document):
@@ -90,10 +106,63 @@ class Ranking(Document):
     """Empty if EC2 reports no topology, or all pairs share the same layers."""
 
     @property
-    def separates(self) -> bool:
-        """Whether some node is certainly not the best one."""
-        return any(node.among_best > 1 for node in self.nodes)
+    def worse(self) -> list[str]:
+        """The nodes that are worse than the rest, the worst first."""
+        return [node.name for node in reversed(self.nodes) if node.is_worse]
 
     def may_be_among(self, best: int) -> list[str]:
         """The nodes that may be among so many best ones, the best first."""
         return [node.name for node in self.nodes if node.among_best <= best]
+
+    def by_test(self, test: str) -> Ranking:
+        """The ranking by one test alone."""
+        nodes = [
+            RankedNode(
+                name=node.name,
+                ratio=figure.ratio if figure.better == "higher" else 1 / figure.ratio,
+                among_best=figure.among_best,
+                figures=(figure,),
+            )
+            for node in self.nodes
+            for figure in node.figures
+            if figure.test == test
+        ]
+        nodes.sort(key=lambda node: -node.ratio)
+        layers = tuple(layer for layer in self.layers if layer.test == test)
+        return self.model_copy(update={"nodes": tuple(nodes), "layers": layers})
+
+    def sentences(self) -> list[str]:
+        """What it shows, in sentences."""
+        lines = []
+        if self.nodes:
+            best, worse = self.may_be_among(1), self.worse
+            if len(best) == len(self.nodes):
+                lines.append(f"Each of the {len(best)} nodes may be the best.")
+            else:
+                lines.append(f"May be the best: {_names(best)}.")
+            if worse:
+                lines.append(f"Worse than the rest: {_names(worse)}.")
+            else:
+                lines.append("No node is shown to be worse than the rest.")
+        with_one = (
+            (host_name(node.name), figure.only_with)
+            for node in self.nodes
+            for figure in node.figures
+            if not node.is_worse
+        )
+        for partner, names in names_by_reason(with_one).items():
+            one = host_name(partner)
+            lines.append(f"Worse only with {one}: {listed(names, most=_MOST_NAMES)}.")
+        if self.partners is not None and (least := self.partners[0]) < len(self.nodes) - 1:
+            lines.append(
+                f"A node was measured with {least} others or more, not with all: what those are"
+                " like is part of its figure. A mesh measures all."
+            )
+        reasons = ((host_name(each.name), each.reason) for each in self.unranked)
+        for reason, names in names_by_reason(reasons).items():
+            lines.append(f"Not ranked, {listed(names, most=_MOST_NAMES)}: {reason}.")
+        return [*lines, *map(str, self.layers)]
+
+
+def _names(nodes: list[str]) -> str:
+    return listed(map(host_name, nodes), most=_MOST_NAMES)

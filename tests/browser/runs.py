@@ -285,6 +285,21 @@ def mesh() -> Run:
 
 
 @cache
+def slow_node() -> Run:
+    """A mesh of four nodes in each arm, of which `ip-10-1-0-2` is slow."""
+
+    def slow(trial: Trial) -> Trial:
+        if not any(name.startswith("ip-10-1-0-2.") for name in trial.nodes):
+            return trial
+        factor = 0.6 if trial.unit == "bit/s" else 1.7
+        values = {name: factor * value for name, value in trial.values.items()}
+        return trial.model_copy(update={"value": values[trial.metric], "values": values})
+
+    plan = {**DEMO, "tests": ["tcp-1", "rtt"], "pairing": "mesh", "load": "together"}
+    return measured_run(plan, nodes=8, spoil=slow)
+
+
+@cache
 def troubled() -> Run:
     """A run with failed and marked trials, a failed warm-up, and interfaces that hit a limit."""
 

@@ -423,9 +423,16 @@ def _matrix_figure(
     unit = metric.unit
     nodes = _nodes_in_order(metric.page, arm, medians)
     places = {node: place for place, node in enumerate(nodes)}
+    best, worse = _marked_nodes(metric, arm)
     matrix = heatmap.Matrix(
-        tuple(nodes), {(places[c], places[s]): value for (c, s), value in medians.items()}, unit
+        tuple(nodes),
+        {(places[c], places[s]): value for (c, s), value in medians.items()},
+        unit,
+        *(tuple(places[node] for node in of if node in places) for of in (best, worse)),
     )
+    notes = ["All arms have one scale. Hatched: not measured, which is not zero."]
+    notes += ["\u25b2 beside a row: may be the best node in this test."] if best else []
+    notes += ["\u25bc: worse than the rest."] if worse else []
     title = f"{metric.subject}, {metric.page.arm_title(arm)}: node by node."
     possible = len(nodes) * (len(nodes) - 1)
     ordered = sorted(medians.items(), key=lambda entry: entry[1])
@@ -446,7 +453,7 @@ def _matrix_figure(
         heatmap.heatmap_chart(matrix, shades),
         title=title,
         text=words,
-        notes="All arms have one scale. Hatched: not measured, which is not zero.",
+        notes=" ".join(notes),
         page=metric.page,
         data=_data(metric.page, f"{title} Least first", rows),
         columns=by_column(
@@ -456,6 +463,16 @@ def _matrix_figure(
         if len(ordered) <= metric.page.detail.values
         else {},
     )
+
+
+def _marked_nodes(metric: MetricMaterial, arm: str) -> tuple[list[str], list[str]]:
+    """The nodes that may be the best on a metric, unless all may be, and those that are worse."""
+    ranking = metric.page.rankings.get(arm)
+    if ranking is None or metric.name != metric.test.test.primary.name:
+        return [], []
+    ranked = ranking.by_test(metric.test.name)
+    best = ranked.may_be_among(1)
+    return best if len(best) < len(ranked.nodes) else [], ranked.worse
 
 
 def _nodes_in_order(page: Material, arm: str, medians: Medians) -> list[str]:

@@ -15,6 +15,7 @@ from rackrate.report.tables import link
 from rackrate.tools.base import Interval, TestBase
 from rackrate_contract.arms import arm_titles
 from rackrate_contract.comparison import Compared, Comparison
+from rackrate_contract.ranking import Ranking
 from rackrate_contract.results import (
     Findings,
     MetricOfTest,
@@ -88,6 +89,12 @@ class Material:
     def stopped(self) -> Stopped | None:
         """Why the run measured no more blocks, if it looked at its verdicts."""
         return self.results.stopped if isinstance(self.results, Results) else None
+
+    @cached_property
+    def rankings(self) -> Mapping[str, Ranking]:
+        """The ranks of nodes by arm; a comparison has none."""
+        of = self.results.rankings if isinstance(self.results, Results) else ()
+        return {ranking.arm: ranking for ranking in of}
 
     @cached_property
     def arms(self) -> list[str]:

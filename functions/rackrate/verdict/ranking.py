@@ -39,7 +39,7 @@ from rackrate_contract.ranking import (
     UnrankedNode,
 )
 from rackrate_contract.student import student_t
-from rackrate_text.words import counted
+from rackrate_text.words import counted, host_name
 
 #: With fewer nodes there is no rank, and a node with one partner cannot be told from it.
 _LEAST_NODES, _LEAST_PARTNERS = 3, 2
@@ -104,7 +104,7 @@ class NodeLevels:
             return _NOT_MEASURED
         if len(self.pairs[node]) < _LEAST_PARTNERS:
             (other,) = self.pairs[node]
-            return f"it was measured with {other} only, from which it cannot be told"
+            return f"it was measured with {host_name(other)} only, from which it cannot be told"
         blocks = int(np.isfinite(self.series[self.nodes.index(node)]).sum())
         if blocks < LEAST_BLOCKS:
             return f"it was measured in {counted(blocks, 'block')}; a rank needs {LEAST_BLOCKS}"

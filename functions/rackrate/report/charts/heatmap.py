@@ -32,11 +32,15 @@ class Matrix:
         nodes: the names of its nodes, in the order of rows and columns.
         medians: medians by the indexes of client and server.
         unit: the values' SI unit.
+        best: the indexes of nodes that may be the best.
+        worse: those of nodes that are worse than the rest.
     """
 
     nodes: tuple[str, ...]
     medians: Mapping[tuple[int, int], float]
     unit: str
+    best: tuple[int, ...] = ()
+    worse: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ def heatmap_chart(matrix: Matrix, shades: Shades) -> Chart:
         _unmeasured(ax, count)
         tips = _cells(ax, matrix, shades, size / count)
         _names(ax, labels)
+        _marks(ax, matrix, count - 0.5 + 5 * count / size)
         _scale(figure, shades, matrix.unit, left=left, height=height)
         return tips
 
@@ -196,6 +201,12 @@ def _names(ax: Axes, labels: Sequence[str]) -> None:
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
     ax.text(0, -0.02, "row: client, column: server", color=QUIET, transform=ax.transAxes, va="top")
+
+
+def _marks(ax: Axes, matrix: Matrix, x: float) -> None:
+    """Mark the nodes that may be the best, and those that are worse, at the end of their rows."""
+    for nodes, sign in ((matrix.best, "^"), (matrix.worse, "v")):
+        ax.plot([x] * len(nodes), nodes, sign, color=INK, markersize=4, clip_on=False)
 
 
 def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: float) -> None:

@@ -1,0 +1,95 @@
+"""Print the ranks of an arm's nodes within 80 columns, and an affinity for the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rackrate_text.units import change, changes, quantity
+from rackrate_text.words import counted, host_name, listed, metric_of_test
+
+from .verdict import STYLES, plain_table, say
+
+if TYPE_CHECKING:
+    from rackrate_contract.ranking import RankedNode, Ranking
+
+_SHOWN = 10
+"""How many of the best nodes are shown without `--verbose`, besides those that are worse."""
+
+
+def print_ranking(console: Console, ranking: Ranking, title: str, *, verbose: bool) -> None:
+    """Print an arm's nodes against its median node, the best first, and what that shows."""
+    shown = [
+        node
+        for place, node in enumerate(ranking.nodes)
+        if verbose or place < _SHOWN or node.is_worse
+    ]
+    say(console, f"{title}: {counted(len(ranking.nodes), 'ranked node')}", style="bold")
+    if shown:
+        console.print(_table(shown, console.width))
+    if left := len(ranking.nodes) - len(shown):
+        say(console, f"{counted(left, 'more node')}: --verbose shows all.")
+    for line in ranking.sentences():
+        say(console, line)
+
+
+def _table(nodes: Sequence[RankedNode], width: int) -> Table:
+    table = plain_table(width)
+    table.add_column("Node", min_width=18, overflow="fold")
+    table.add_column("Mean", justify="right", overflow="fold")
+    table.add_column(Text("From the\nmedian"), justify="right", no_wrap=True)
+    table.add_column(Text("95 % CI, adjusted\nfor all nodes"), no_wrap=True)
+    table.add_column("Verdict", min_width=13)
+    for node in nodes:
+        rank = f"not among {node.among_best - 1} best" if node.among_best > 1 else "may be the best"
+        overall = change(node.ratio) if len(node.figures) > 1 else ""
+        table.add_row(Text(host_name(node.name), style="bold"), "", overall, Text(rank), "")
+        for figure in node.figures:
+            table.add_row(
+                Text(f"  {metric_of_test(figure.test, figure.metric)}"),
+                quantity(figure.mean, figure.unit),
+                change(figure.ratio),
+                changes(figure.ci_simultaneous),
+                Text(figure.verdict, style=STYLES.get(figure.verdict, "")),
+            )
+    return table
+
+
+def print_best(console: Console, ranking: Ranking, title: str, best: int) -> list[str]:
+    """Print the best nodes, which others may be as good, and the affinity. Returns the best."""
+    chosen = [node.name for node in ranking.nodes[:best]]
+    what = "best node" if best == 1 else f"{best} best nodes"
+    say(console, f"The {what} of {title}: {listed(map(host_name, chosen))}.", style="bold")
+    others = [host_name(name) for name in ranking.may_be_among(best) if name not in chosen]
+    if others:
+        as_well = f"Any of these may belong to them instead: {listed(others, most=_SHOWN)}."
+        say(console, as_well)
+    else:
+        say(console, "No other node may belong to them.")
+    console.print()
+    console.print(affinity(chosen), markup=False, highlight=False, soft_wrap=True)
+    return chosen
+
+
+def affinity(nodes: Sequence[str]) -> str:
+    """The part of a pod's specification that lets it run on these nodes only, as YAML.
+
+    A term about a node's name takes one name, and one of the terms has to hold.
+    """
+    terms = "\n".join(
+        "        - matchFields:\n"
+        "            - key: metadata.name\n"
+        "              operator: In\n"
+        f"              values: [{name}]"
+        for name in nodes
+    )
+    return (
+        "affinity:\n"
+        "  nodeAffinity:\n"
+        "    requiredDuringSchedulingIgnoredDuringExecution:\n"
+        f"      nodeSelectorTerms:\n{terms}"
+    )
