@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import draws, verdict
+from benchmarks import draws, ranking, verdict
 from benchmarks.simulation import Line
 
 RUNS = 240
@@ -51,6 +51,11 @@ CASES: dict[str, tuple[Callable[..., Iterator[Line]], int, list[tuple[Any, ...]]
     "resolution": (verdict.resolution, RUNS, None),
     "percentiles": (verdict.of_percentiles, RUNS, None),
     "looks": (verdict.errors_of_looks, RUNS // 2, None),
+    "intervals of nodes": (ranking.intervals, RUNS, product(ranking.WORLDS, ranking.DESIGNS[:5:2])),
+    "the best nodes": (ranking.best, RUNS, product(ranking.WORLDS[:4], ranking.DESIGNS[1:5:3])),
+    "false words on nodes": (ranking.false_words, RUNS, None),
+    "a slow node": (ranking.slow_node, RUNS, None),
+    "a shared layer": (ranking.layers, RUNS // 2, None),
     "coverage over draws": (draws.coverage, RUNS, product(draws.WORLDS, (4, 12))),
     "false words over draws": (
         draws.false_words,
@@ -72,7 +77,7 @@ CASES: dict[str, tuple[Callable[..., Iterator[Line]], int, list[tuple[Any, ...]]
 @pytest.mark.parametrize("case", CASES)
 def test_the_verdicts_keep_their_error_rates(case: str) -> None:
     question, runs, cases = CASES[case]
-    proofs = (verdict.proof, draws.proof)
+    proofs = (verdict.proof, draws.proof, ranking.proof)
     lines = [line for proof in proofs for line in proof.lines(question, runs, cases)]
     assert lines
     beyond = [
