@@ -102,6 +102,10 @@ def _print_trials(console: Console, results: Findings, *, verbose: bool) -> None
         verb = "is" if results.marked == 1 else "are"
         marked = f"{results.marked} of {counted(counts.measured, 'trial')} {verb} marked"
         say(console, f"{marked}; --verbose names why.", style="yellow")
+    if isinstance(results, Results) and (ranked := [r for r in results.rankings if r.nodes]):
+        nodes = counted(sum(len(ranking.nodes) for ranking in ranked), "node")
+        worse = sum(len(ranking.worse) for ranking in ranked)
+        say(console, f"{nodes} ranked, {worse} worse than the rest: `rackrate nodes` names them.")
     if verbose:
         for note in results.mark_notes:
             say(console, f"Marked: {note}", style="yellow")

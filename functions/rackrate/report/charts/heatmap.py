@@ -206,7 +206,17 @@ def _names(ax: Axes, labels: Sequence[str]) -> None:
 def _marks(ax: Axes, matrix: Matrix, x: float) -> None:
     """Mark the nodes that may be the best, and those that are worse, at the end of their rows."""
     for nodes, sign in ((matrix.best, "^"), (matrix.worse, "v")):
-        ax.plot([x] * len(nodes), nodes, sign, color=INK, markersize=4, clip_on=False)
+        as_image = len(matrix.nodes) > MOST_LABELS
+        colour = canvas.fixed_colour(5) if as_image else INK
+        ax.plot(
+            [x] * len(nodes),
+            nodes,
+            sign,
+            color=colour,
+            markersize=4,
+            clip_on=False,
+            rasterized=as_image,
+        )
 
 
 def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: float) -> None:
