@@ -45,9 +45,8 @@ def _table(nodes: Sequence[RankedNode], width: int) -> Table:
     table.add_column(Text("95 % CI, adjusted\nfor all nodes"), no_wrap=True)
     table.add_column("Verdict", min_width=13)
     for node in nodes:
-        rank = f"not among {node.among_best - 1} best" if node.among_best > 1 else "may be the best"
         overall = change(node.ratio) if len(node.figures) > 1 else ""
-        table.add_row(Text(host_name(node.name), style="bold"), "", overall, Text(rank), "")
+        table.add_row(Text(host_name(node.name), style="bold"), "", overall, Text(node.rank), "")
         for figure in node.figures:
             table.add_row(
                 Text(f"  {metric_of_test(figure.test, figure.metric)}"),
@@ -59,20 +58,19 @@ def _table(nodes: Sequence[RankedNode], width: int) -> Table:
     return table
 
 
-def print_best(console: Console, ranking: Ranking, title: str, best: int) -> list[str]:
-    """Print the best nodes, which others may be as good, and the affinity. Returns the best."""
-    chosen = [node.name for node in ranking.nodes[:best]]
+def print_best(
+    console: Console, ranking: Ranking, title: str, best: int
+) -> dict[str, Sequence[str] | str]:
+    """Print an arm's best nodes, and an affinity for them. Returns both."""
+    names = [node.name for node in ranking.nodes[:best]]
     what = "best node" if best == 1 else f"{best} best nodes"
-    say(console, f"The {what} of {title}: {listed(map(host_name, chosen))}.", style="bold")
-    others = [host_name(name) for name in ranking.may_be_among(best) if name not in chosen]
+    say(console, f"The {what} of {title}: {listed(map(host_name, names))}.", style="bold")
+    others = [host_name(name) for name in ranking.may_be_among(best) if name not in names]
     if others:
-        as_well = f"Any of these may belong to them instead: {listed(others, most=_SHOWN)}."
-        say(console, as_well)
-    else:
-        say(console, "No other node may belong to them.")
-    console.print()
-    console.print(affinity(chosen), markup=False, highlight=False, soft_wrap=True)
-    return chosen
+        say(console, f"May belong to them instead: {listed(others, most=_SHOWN)}.")
+    text = affinity(names)
+    console.print(f"\n{text}\n", markup=False, highlight=False, soft_wrap=True)
+    return {"nodes": names, "affinity": text}
 
 
 def affinity(nodes: Sequence[str]) -> str:
@@ -80,16 +78,13 @@ def affinity(nodes: Sequence[str]) -> str:
 
     A term about a node's name takes one name, and one of the terms has to hold.
     """
-    terms = "\n".join(
-        "        - matchFields:\n"
-        "            - key: metadata.name\n"
-        "              operator: In\n"
-        f"              values: [{name}]"
-        for name in nodes
-    )
-    return (
-        "affinity:\n"
-        "  nodeAffinity:\n"
-        "    requiredDuringSchedulingIgnoredDuringExecution:\n"
-        f"      nodeSelectorTerms:\n{terms}"
-    )
+    head = """affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:"""
+    term = """
+        - matchFields:
+            - key: metadata.name
+              operator: In
+              values: [{}]"""
+    return head + "".join(map(term.format, nodes))

@@ -31,6 +31,11 @@ class NodeFigure(Document):
     only_with: str | None = None
     """If it is worse only because of its pair with one other node: that node."""
 
+    @property
+    def is_worse(self) -> bool:
+        """Whether it is shown to be worse, and not only with one other node."""
+        return self.verdict == "worse" and not self.only_with
+
 
 class RankedNode(Document):
     """A node of an arm."""
@@ -45,9 +50,14 @@ class RankedNode(Document):
     figures: tuple[NodeFigure, ...]
 
     @property
+    def rank(self) -> str:
+        """How good it may be, in words."""
+        return f"not among {self.among_best - 1} best" if self.among_best > 1 else "may be the best"
+
+    @property
     def is_worse(self) -> bool:
-        """Whether a test shows that it is worse, and not only with one other node."""
-        return any(each.verdict == "worse" and not each.only_with for each in self.figures)
+        """Whether a test shows that it is worse."""
+        return any(each.is_worse for each in self.figures)
 
 
 class UnrankedNode(Document):
@@ -62,8 +72,6 @@ class SharedLayer(Document):
 
     test: str
     metric: str
-    unit: str
-    better: Better
     layer: int
     """The lowest layer that pairs of the arm share, from the top of the network, from 1."""
     next_layer: int
@@ -100,8 +108,8 @@ class Ranking(Document):
     nodes: tuple[RankedNode, ...]
     """The best first."""
     unranked: tuple[UnrankedNode, ...] = ()
-    partners: tuple[int, int] | None = None
-    """With how many others a ranked node was measured: fewest and most; null without one."""
+    least_partners: int = 0
+    """With how many others each ranked node was measured at least."""
     layers: tuple[SharedLayer, ...] = ()
     """Empty if EC2 reports no topology, or all pairs share the same layers."""
 
@@ -113,23 +121,6 @@ class Ranking(Document):
     def may_be_among(self, best: int) -> list[str]:
         """The nodes that may be among so many best ones, the best first."""
         return [node.name for node in self.nodes if node.among_best <= best]
-
-    def by_test(self, test: str) -> Ranking:
-        """The ranking by one test alone."""
-        nodes = [
-            RankedNode(
-                name=node.name,
-                ratio=figure.ratio if figure.better == "higher" else 1 / figure.ratio,
-                among_best=figure.among_best,
-                figures=(figure,),
-            )
-            for node in self.nodes
-            for figure in node.figures
-            if figure.test == test
-        ]
-        nodes.sort(key=lambda node: -node.ratio)
-        layers = tuple(layer for layer in self.layers if layer.test == test)
-        return self.model_copy(update={"nodes": tuple(nodes), "layers": layers})
 
     def sentences(self) -> list[str]:
         """What it shows, in sentences."""
@@ -153,10 +144,10 @@ class Ranking(Document):
         for partner, names in names_by_reason(with_one).items():
             one = host_name(partner)
             lines.append(f"Worse only with {one}: {listed(names, most=_MOST_NAMES)}.")
-        if self.partners is not None and (least := self.partners[0]) < len(self.nodes) - 1:
+        if self.least_partners < len(self.nodes) - 1:
             lines.append(
-                f"A node was measured with {least} others or more, not with all: what those are"
-                " like is part of its figure. A mesh measures all."
+                f"A node was measured with {self.least_partners} others or more, not with all: what"
+                " those are like is part of its figure. A mesh measures all."
             )
         reasons = ((host_name(each.name), each.reason) for each in self.unranked)
         for reason, names in names_by_reason(reasons).items():

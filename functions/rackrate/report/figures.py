@@ -467,12 +467,10 @@ def _matrix_figure(
 
 def _marked_nodes(metric: MetricMaterial, arm: str) -> tuple[list[str], list[str]]:
     """The nodes that may be the best on a metric, unless all may be, and those that are worse."""
-    ranking = metric.page.rankings.get(arm)
-    if ranking is None or metric.name != metric.test.test.primary.name:
-        return [], []
-    ranked = ranking.by_test(metric.test.name)
-    best = ranked.may_be_among(1)
-    return best if len(best) < len(ranked.nodes) else [], ranked.worse
+    figures = metric.page.node_figures(arm, metric.test.name, metric.name)
+    best = [node for node, figure in figures.items() if figure.among_best == 1]
+    worse = [node for node, figure in figures.items() if figure.is_worse]
+    return best if len(best) < len(figures) else [], worse
 
 
 def _nodes_in_order(page: Material, arm: str, medians: Medians) -> list[str]:

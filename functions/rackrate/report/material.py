@@ -15,7 +15,7 @@ from rackrate.report.tables import link
 from rackrate.tools.base import Interval, TestBase
 from rackrate_contract.arms import arm_titles
 from rackrate_contract.comparison import Compared, Comparison
-from rackrate_contract.ranking import Ranking
+from rackrate_contract.ranking import NodeFigure, Ranking
 from rackrate_contract.results import (
     Findings,
     MetricOfTest,
@@ -90,11 +90,21 @@ class Material:
         """Why the run measured no more blocks, if it looked at its verdicts."""
         return self.results.stopped if isinstance(self.results, Results) else None
 
-    @cached_property
-    def rankings(self) -> Mapping[str, Ranking]:
-        """The ranks of nodes by arm; a comparison has none."""
-        of = self.results.rankings if isinstance(self.results, Results) else ()
-        return {ranking.arm: ranking for ranking in of}
+    @property
+    def rankings(self) -> Sequence[Ranking]:
+        """The ranks of nodes; a comparison has none."""
+        return self.results.rankings if isinstance(self.results, Results) else ()
+
+    def node_figures(self, arm: str, test: str, metric: str) -> dict[str, NodeFigure]:
+        """The figures of an arm's ranked nodes on a metric, by node."""
+        return {
+            node.name: figure
+            for ranking in self.rankings
+            if ranking.arm == arm
+            for node in ranking.nodes
+            for figure in node.figures
+            if (figure.test, figure.metric) == (test, metric)
+        }
 
     @cached_property
     def arms(self) -> list[str]:

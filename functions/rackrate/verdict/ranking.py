@@ -19,14 +19,15 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.tools.base import Metric, TestBase
-from rackrate.verdict.estimate import ERROR, TINY, Estimate, Outlook, ratios, settle
+from rackrate.verdict.estimate import ERROR, TINY, Estimate, Outlook, Settled, ratios, settle
 from rackrate.verdict.estimator import Question, answer, variance_of_mean
 from rackrate.verdict.evidence import Evidence
 from rackrate.verdict.layout import Floats, Layout, Value
@@ -43,7 +44,9 @@ from rackrate_text.words import counted, host_name
 
 #: With fewer nodes there is no rank, and a node with one partner cannot be told from it.
 _LEAST_NODES, _LEAST_PARTNERS = 3, 2
-_NOT_MEASURED = "it was not measured"
+
+#: The level of a pair, and its series.
+_Pair = tuple[float, Floats]
 
 
 @dataclass(frozen=True)
@@ -69,39 +72,33 @@ class NodeLevels:
     parts: tuple[int, ...]
     sign: int
     least: float
-    pairs: Mapping[str, Mapping[str, tuple[float, Floats]]]
+    pairs: Mapping[str, Mapping[str, _Pair]]
 
     @classmethod
-    def of(cls, values: Iterable[Value], metric: Metric) -> NodeLevels | None:
-        """The levels of the nodes of a metric's values; None without logarithms."""
+    def of(cls, values: Iterable[Value], metric: Metric) -> NodeLevels:
+        """The levels of the nodes of a metric's values; without nodes if none has a logarithm."""
         layout = Layout.of(value for value in values if value.has_logarithm)
+        sign = 1 if metric.better == "higher" else -1
         if not layout.rows:
-            return None
-        inner = layout.logs - layout.row_levels[:, None] - layout.block_effects[None, :]
-        place = {pair: index for index, pair in enumerate(layout.pairs)}
-        of_pair = _mean_by([place[frozenset(row)] for row in layout.rows], inner, len(place))
-        nodes = tuple(sorted(frozenset().union(*layout.pairs)))
-        pairs: dict[str, dict[str, tuple[float, Floats]]] = {node: {} for node in nodes}
-        for pair, level, series in zip(layout.pairs, layout.pair_levels, of_pair, strict=True):
-            one, other = sorted(pair)
-            pairs[one][other] = pairs[other][one] = (float(level), series)
-        figures = [_mean_of(pairs[node].values()) for node in nodes]
+            return cls((), np.empty(0), np.empty((0, 0)), (), (), sign, 0.0, {})
+        rows = defaultdict(list)
+        for row, inner in zip(layout.rows, layout.logs - layout.row_levels[:, None], strict=True):
+            rows[frozenset(row)].append(inner - layout.block_effects)
+        pairs: dict[str, dict[str, _Pair]] = defaultdict(dict)
+        for (one, other), level in zip(map(sorted, layout.pairs), layout.pair_levels, strict=True):
+            pair = float(level), _mean(rows[frozenset((one, other))])
+            pairs[one][other] = pairs[other][one] = pair
+        nodes = tuple(sorted(pairs))
+        levels, series = zip(*(_mean_of(pairs[node].values()) for node in nodes), strict=True)
         usual = math.exp(layout.level)
-        return cls(
-            nodes,
-            np.array([level for level, _ in figures]),
-            np.array([series for _, series in figures]),
-            layout.numbers,
-            layout.parts,
-            1 if metric.better == "higher" else -1,
-            metric.resolution_at(usual) / usual,
-            pairs,
-        )
+        least = metric.resolution_at(usual) / usual
+        of_nodes = np.array(levels), np.array(series)
+        return cls(nodes, *of_nodes, layout.numbers, layout.parts, sign, least, pairs)
 
     def fault(self, node: str) -> str | None:
         """Why a node has no rank; None if it has one."""
         if node not in self.nodes:
-            return _NOT_MEASURED
+            return "it was not measured"
         if len(self.pairs[node]) < _LEAST_PARTNERS:
             (other,) = self.pairs[node]
             return f"it was measured with {host_name(other)} only, from which it cannot be told"
@@ -117,28 +114,21 @@ class NodeLevels:
         return replace(self, nodes=tuple(nodes), levels=levels, series=series)
 
     @functools.cached_property
-    def middle(self) -> tuple[float, tuple[Floats, Floats]]:
-        """The median of the nodes, and the series of it, shape (blocks,), as it may be.
+    def _middle(self) -> Floats:
+        """Series of the median node, as it may be, shape (2, blocks).
 
         If nodes differ clearly, the median is that of one or two nodes. If they do not, noise
         decides which node that is, and the middle half of them has the median's noise.
         """
         count, order = len(self.nodes), np.argsort(self.levels)
-        halves = [order[out : count - out] for out in ((count - 1) // 2, count // 4)]
-        alone, half = (_mean(self.series[nodes]) for nodes in halves)
-        return float(np.median(self.levels)), (alone, half)
+        outside = (count - 1) // 2, count // 4
+        return np.array([_mean(self.series[order[out : count - out]]) for out in outside])
 
     def against_median(self, level: float, series: Floats) -> Estimate:
         """A level against that of the median node."""
-        median, of_median = self.middle
-        apart = series - np.array(of_median)
-        there = np.isfinite(apart)
-        apart = np.where(there, apart, 0.0)
-        squares, products = (apart**2).sum(axis=1), (apart[:, 1:] * apart[:, :-1]).sum(axis=1)
-        blocks = there.sum(axis=1)
-        variances = variance_of_mean(squares, products, blocks, self.parts)
-        freedom = float(max(1, blocks.min() - len(self.parts)))
-        return Estimate(level - median, float(variances.max()), freedom, least=self.least)
+        variances, freedom = _noise(series - self._middle, self.parts)
+        ratio = float(level - np.median(self.levels))
+        return Estimate(ratio, float(variances.max()), float(freedom.min()), least=self.least)
 
     @functools.cached_property
     def estimates(self) -> list[Estimate]:
@@ -149,8 +139,8 @@ class NodeLevels:
         """The partner without which a node is not shown to be worse; None if there is none."""
         pairs = self.pairs[node]
         worst = min(pairs, key=lambda other: self.sign * pairs[other][0])
-        level, series = _mean_of(of for other, of in pairs.items() if other != worst)
-        without = self.against_median(level, series)
+        others = _mean_of(pair for other, pair in pairs.items() if other != worst)
+        without = self.against_median(*others)
         worse = without.log_ratio * self.sign < 0 and without.settled(edge, error) == "beyond"
         return None if worse else worst
 
@@ -158,118 +148,59 @@ class NodeLevels:
     def among_best(self) -> list[int]:
         """Of each node the least k for which it may be among the k best."""
         count = len(self.nodes)
+        noise = [_noise(self.series - series, self.parts) for series in self.series]
+        errors = np.sqrt([variances for variances, _ in noise])
+        freedom = np.array([each for _, each in noise])
+        errors[freedom < LEAST_BLOCKS - len(self.parts)] = np.inf
         gaps = self.sign * (self.levels[:, None] - self.levels[None, :])
-        errors, freedom = self._differences
         least = np.full(count, count)
         # The quantiles of all k up to a power of two are those of the power, so that they are few.
         low, high = 0, 1
         while low < count and (left := least == count).any():
             error = ERROR / (high * max(1, count - low - 1))
-            t = np.zeros_like(errors)
-            for each in np.unique(freedom):
-                t[freedom == each] = student_t(1 - 2 * error, float(each))
-            better = (gaps > np.maximum(self.least, t * errors) + TINY).sum(axis=0)
-            found = left & (better < high)
-            least[found] = np.minimum(count, np.maximum(low, better[found]) + 1)
+            t = {each: student_t(1 - 2 * error, float(each)) for each in np.unique(freedom)}
+            half = np.vectorize(t.__getitem__)(freedom) * errors
+            better = (gaps > np.maximum(self.least, half) + TINY).sum(axis=0)
+            least = np.where(left & (better < high), np.maximum(low, better) + 1, least)
             low, high = high, 2 * high
-        return [int(each) for each in least]
-
-    @property
-    def _differences(self) -> tuple[Floats, Floats]:
-        """The standard errors of the differences of two nodes, and their degrees of freedom."""
-        there = np.isfinite(self.series).astype(float)
-        series = np.where(there > 0, self.series, 0.0)
-        both = there[:, 1:] * there[:, :-1]
-        earlier, later = series[:, :-1] * both, series[:, 1:] * both
-        squares = _sum_with((series**2) @ there.T) - 2 * series @ series.T
-        products = _sum_with((earlier * later) @ both.T) - _sum_with(earlier @ later.T)
-        blocks = there @ there.T
-        variances = variance_of_mean(np.maximum(squares, 0.0), products, blocks, self.parts)
-        errors = np.where(blocks < LEAST_BLOCKS, np.inf, np.sqrt(variances))
-        return errors, np.maximum(1.0, blocks - len(self.parts))
+        return [min(count, int(each)) for each in least]
 
 
 def combined(tests: Sequence[NodeLevels]) -> NodeLevels:
     """The mean of several tests of the same nodes in the same blocks, where higher is better."""
     numbers = sorted(set.intersection(*(set(each.numbers) for each in tests)))
-    series = [each.sign * each.series[:, np.searchsorted(each.numbers, numbers)] for each in tests]
+    columns = [np.searchsorted(each.numbers, numbers) for each in tests]
+    pairs_of = [*zip(tests, columns, strict=True)]
     return replace(
         tests[0],
         levels=np.mean([each.sign * each.levels for each in tests], axis=0),
-        series=np.mean(series, axis=0),
-        numbers=tuple(numbers),
+        series=np.mean([each.sign * each.series[:, of] for each, of in pairs_of], axis=0),
         sign=1,
         least=float(np.mean([each.least for each in tests])),
     )
 
 
-def _sum_with(square: Floats) -> Floats:
-    both: Floats = square + square.T
-    return both
+def _noise(series: Floats, parts: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """The variances of the means of series, and their degrees of freedom."""
+    blocks = np.isfinite(series).sum(axis=-1)
+    known = np.nan_to_num(series)
+    squares, products = known**2, known[..., 1:] * known[..., :-1]
+    variances = variance_of_mean(squares.sum(axis=-1), products.sum(axis=-1), blocks, parts)
+    return variances, np.maximum(1.0, blocks - len(parts))
 
 
-def _mean(rows: Floats) -> Floats:
+def _mean(rows: Any) -> Floats:
     """The mean of the rows where they have values, NaN where none has; shape (columns,)."""
-    return _mean_by([0] * len(rows), rows, 1).ravel()
+    return np.asarray(np.ma.masked_invalid(rows).mean(axis=0).filled(np.nan))
 
 
-def _mean_by(group: Sequence[int], rows: Floats, groups: int) -> Floats:
-    """The means of groups of rows where they have values, shape (groups, columns)."""
-    total = np.zeros((groups, rows.shape[1]))
-    count = np.zeros_like(total)
-    np.add.at(total, group, np.nan_to_num(rows))
-    np.add.at(count, group, np.isfinite(rows))
-    return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
-
-
-def _mean_of(pairs: Iterable[tuple[float, Floats]]) -> tuple[float, Floats]:
+def _mean_of(pairs: Iterable[_Pair]) -> _Pair:
     """The mean level of pairs, and their mean series."""
     levels, series = zip(*pairs, strict=True)
-    return float(np.mean(levels)), _mean(np.array(series))
+    return float(np.mean(levels)), _mean(series)
 
 
 # -- a run
-
-
-@dataclass(frozen=True)
-class _Covered:
-    """An arm whose pairs cover it.
-
-    Attributes:
-        tests: the levels of its ranked nodes by test, the same nodes in each.
-        unranked: its other nodes.
-    """
-
-    tests: Mapping[str, NodeLevels]
-    unranked: tuple[UnrankedNode, ...]
-
-    @classmethod
-    def of(cls, evidence: Evidence, arm: Arm, tests: Iterable[TestBase]) -> _Covered:
-        """The arm's levels in each test that ranks three nodes, and the nodes without a rank."""
-        levels = {
-            test.name: NodeLevels.of(_values(evidence, test, arm), test.primary) for test in tests
-        }
-        measured = {name: each for name, each in levels.items() if each is not None}
-        names = dict.fromkeys(
-            (*arm.node_names, *(n for each in measured.values() for n in each.nodes))
-        )
-        faults = {
-            test: {name: why for name in names if (why := each.fault(name)) is not None}
-            for test, each in measured.items()
-        }
-        ranks = {test: of for test, of in faults.items() if len(names) - len(of) >= _LEAST_NODES}
-        unmeasured = {"": dict.fromkeys(names, _NOT_MEASURED)}
-        reasons = {
-            name: why for of in (ranks or faults or unmeasured).values() for name, why in of.items()
-        }
-        ranked = [name for name in names if name not in reasons]
-        if len(ranked) < _LEAST_NODES:
-            few = f"{counted(len(ranked), 'node')} of its arm could be ranked; that takes three"
-            ranks, reasons = {}, {name: reasons.get(name, few) for name in names}
-        return cls(
-            {test: measured[test].only(ranked) for test in ranks},
-            tuple(UnrankedNode(name=name, reason=why) for name, why in reasons.items()),
-        )
 
 
 def rank_nodes(evidence: Evidence) -> tuple[Ranking, ...]:
@@ -280,22 +211,28 @@ def rank_nodes(evidence: Evidence) -> tuple[Ranking, ...]:
     plan = evidence.planned_run.plan
     tests = {test.name: test for test in evidence.tests if not test.uses_cluster_dns}
     covered = {
-        name: _Covered.of(evidence, arm, tests.values())
-        for name, arm in evidence.arms.items()
-        if plan.pairing != "one" and len(arm.nodes) >= _LEAST_NODES
+        arm.name: _covered(evidence, arm, tests.values())
+        for arm in evidence.arms.values()
+        if tests and plan.pairing != "one" and len(arm.nodes) >= _LEAST_NODES
     }
-    figures = _figures(covered, tests, plan.threshold)
+    levels = [each for of_tests, _ in covered.values() for each in of_tests.values()]
+    estimates = [estimate for each in levels for estimate in each.estimates]
+    settled = iter(settle(estimates, math.log1p(plan.threshold), ERROR))
+    outlook = Outlook(plan.threshold, 1 - ERROR / max(1, len(estimates)))
     layers = _shared_layers(evidence, tests.values())
     return tuple(
         Ranking(
             arm=arm,
-            nodes=_ranked(covered[arm], figures[arm]) if arm in covered else (),
-            unranked=covered[arm].unranked if arm in covered else (),
-            partners=_partners(covered[arm]) if arm in covered else None,
-            layers=tuple(layers.get(arm, ())),
+            nodes=_ranked({tests[test]: each for test, each in of.items()}, outlook, settled),
+            unranked=unranked,
+            least_partners=min(
+                (len(each.pairs[node]) for each in of.values() for node in each.nodes), default=0
+            ),
+            layers=tuple(layers[arm]),
         )
         for arm in evidence.arms
-        if arm in covered or arm in layers
+        for of, unranked in [covered.get(arm, ({}, ()))]
+        if arm in covered or layers[arm]
     )
 
 
@@ -308,69 +245,63 @@ def _values(evidence: Evidence, test: TestBase, arm: Arm) -> list[Value]:
     ]
 
 
-def _figures(
-    covered: Mapping[str, _Covered], tests: Mapping[str, TestBase], threshold: float
-) -> dict[str, dict[str, list[NodeFigure]]]:
-    """The figures of each arm's nodes, which share one error."""
-    families = [(arm, test, of) for arm, each in covered.items() for test, of in each.tests.items()]
-    estimates = [estimate for *_, levels in families for estimate in levels.estimates]
-    edge, error = math.log1p(threshold), ERROR / max(1, len(estimates))
-    outlook = Outlook(threshold, 1 - error)
-    settled = iter(zip(estimates, settle(estimates, edge, ERROR), strict=True))
-    figures: dict[str, dict[str, list[NodeFigure]]] = {
-        arm: {node: [] for node in _nodes(each)} for arm, each in covered.items()
+def _covered(
+    evidence: Evidence, arm: Arm, tests: Iterable[TestBase]
+) -> tuple[dict[str, NodeLevels], tuple[UnrankedNode, ...]]:
+    """An arm's levels in each test that ranks three nodes, and the nodes without a rank."""
+    levels = {t.name: NodeLevels.of(_values(evidence, t, arm), t.primary) for t in tests}
+    names = dict.fromkeys((*arm.node_names, *(n for each in levels.values() for n in each.nodes)))
+    faults = {
+        test: {name: why for name in names if (why := each.fault(name)) is not None}
+        for test, each in levels.items()
     }
-    for arm, test, levels in families:
-        metric = tests[test].primary
-        for index, node in enumerate(levels.nodes):
-            estimate, side = next(settled)
-            word = estimate.word(side, metric.better)
-            figure = NodeFigure.from_fields(
-                metric,
-                test=test,
-                metric=metric.name,
-                mean=ratios((levels.levels[index],) * 2)[0],
-                ratio=ratios((estimate.log_ratio,) * 2)[0],
-                ci_simultaneous=estimate.shown(outlook, side),
-                verdict=word,
-                among_best=levels.among_best[index],
-                only_with=levels.only_with(node, edge, error) if word == "worse" else None,
-            )
-            figures[arm][node].append(figure)
-    return figures
-
-
-def _nodes(covered: _Covered) -> tuple[str, ...]:
-    return next((levels.nodes for levels in covered.tests.values()), ())
+    ranks = {t: of for t, of in faults.items() if len(names) - len(of) >= _LEAST_NODES}
+    reasons = {name: why for of in (ranks or faults).values() for name, why in of.items()}
+    ranked = [name for name in names if name not in reasons]
+    if len(ranked) < _LEAST_NODES:
+        few = f"{counted(len(ranked), 'node')} of its arm could be ranked; that takes three"
+        ranks, reasons = {}, {name: reasons.get(name, few) for name in names}
+    unranked = (UnrankedNode(name=name, reason=why) for name, why in reasons.items())
+    return {test: levels[test].only(ranked) for test in ranks}, tuple(unranked)
 
 
 def _ranked(
-    covered: _Covered, figures: Mapping[str, Sequence[NodeFigure]]
+    tests: Mapping[TestBase, NodeLevels], outlook: Outlook, settled: Iterator[Settled | None]
 ) -> tuple[RankedNode, ...]:
-    """The nodes by the mean of their tests, the best first."""
-    if not covered.tests:
+    """An arm's nodes by the mean of its tests, the best first; `settled` has their next words."""
+    figures: dict[str, list[NodeFigure]] = defaultdict(list)
+    for test, levels in tests.items():
+        for index, (node, estimate) in enumerate(zip(levels.nodes, levels.estimates, strict=True)):
+            word = estimate.word(side := next(settled), test.primary.better)
+            figures[node].append(
+                NodeFigure.from_fields(
+                    test.primary,
+                    test=test.name,
+                    metric=test.primary.name,
+                    mean=ratios((levels.levels[index],) * 2)[0],
+                    ratio=ratios((estimate.log_ratio,) * 2)[0],
+                    ci_simultaneous=estimate.shown(outlook, side),
+                    verdict=word,
+                    among_best=levels.among_best[index],
+                    only_with=levels.only_with(node, outlook.edge, 1 - outlook.confidence)
+                    if word == "worse"
+                    else None,
+                )
+            )
+    if not tests:
         return ()
-    together = combined([*covered.tests.values()])
-    best_first = sorted(
-        zip(together.estimates, together.nodes, together.among_best, strict=True),
-        key=lambda each: (-each[0].log_ratio, each[1]),
-    )
+    all_tests = combined([*tests.values()])
+    order = sorted(range(len(figures)), key=lambda node: -all_tests.estimates[node].log_ratio)
     return tuple(
         RankedNode(
-            name=node,
-            ratio=ratios((estimate.log_ratio,) * 2)[0],
-            among_best=among,
-            figures=tuple(figures[node]),
+            name=name,
+            ratio=ratios((all_tests.estimates[node].log_ratio,) * 2)[0],
+            among_best=all_tests.among_best[node],
+            figures=tuple(figures[name]),
         )
-        for estimate, node, among in best_first
+        for node in order
+        for name in [all_tests.nodes[node]]
     )
-
-
-def _partners(covered: _Covered) -> tuple[int, int] | None:
-    numbers = [
-        len(levels.pairs[node]) for levels in covered.tests.values() for node in levels.nodes
-    ]
-    return (min(numbers), max(numbers)) if numbers else None
 
 
 def _shared_depth(one: Sequence[str], other: Sequence[str]) -> int:
@@ -379,44 +310,44 @@ def _shared_depth(one: Sequence[str], other: Sequence[str]) -> int:
     return sum(itertools.takewhile(bool, same))
 
 
-def _shared_layers(evidence: Evidence, tests: Iterable[TestBase]) -> dict[str, list[SharedLayer]]:
+def _shared_layers(
+    evidence: Evidence, tests: Iterable[TestBase]
+) -> defaultdict[str, list[SharedLayer]]:
     """By arm: pairs that share the network's lowest layer against those that share the next.
 
     Arms whose pairs all share the same layers, or whose topology EC2 does not tell, have none.
     """
     compared = []
-    for arm in evidence.arms.values():
+    for arm, test in itertools.product(evidence.arms.values(), tests):
         layers = {node.name: node.network_layers or () for node in arm.nodes}
-        for test in tests:
-            by_depth: dict[int, list[Value]] = defaultdict(list)
-            for value in _values(evidence, test, arm):
-                ends = [layers.get(name, ()) for name in (value.client, value.server)]
-                if all(ends):
-                    by_depth[_shared_depth(*ends)].append(value)
-            if len(by_depth) > 1:
-                lowest, following = sorted(by_depth, reverse=True)[:2]
-                compared.append((arm.name, test, lowest, following, by_depth))
-    questions = [
-        Question(of[lowest], of[following], test.primary.better, test.primary.resolution_at)
-        for _, test, lowest, following, of in compared
-    ]
-    findings = answer(questions, threshold=evidence.planned_run.plan.threshold)
-    shared: dict[str, list[SharedLayer]] = defaultdict(list)
-    for (arm_name, test, lowest, following, _), finding in zip(compared, findings, strict=True):
-        claim = finding.stack or finding
-        shared[arm_name].append(
-            SharedLayer.from_fields(
-                claim,
-                unit=test.primary.unit,
-                better=test.primary.better,
-                test=test.name,
-                metric=test.primary.name,
-                layer=lowest,
-                next_layer=following,
-                pairs=finding.arm_pairs,
-                next_pairs=finding.baseline_pairs,
-                ratio=finding.ratio,
-                scope="these nodes" if finding.stack is None else "this stack's placement",
-            )
+        by_depth: dict[int, list[Value]] = defaultdict(list)
+        for value in _values(evidence, test, arm):
+            ends = [layers.get(name, ()) for name in (value.client, value.server)]
+            if all(ends):
+                by_depth[_shared_depth(*ends)].append(value)
+        if len(by_depth) > 1:
+            compared.append((arm.name, test, sorted(by_depth.items(), reverse=True)[:2]))
+    findings = answer(
+        [
+            Question(ours, theirs, test.primary.better, test.primary.resolution_at)
+            for _, test, ((_, ours), (_, theirs)) in compared
+        ],
+        threshold=evidence.planned_run.plan.threshold,
+    )
+    shared = defaultdict(list)
+    for (arm_name, test, ((layer, _), (following, _))), finding in zip(
+        compared, findings, strict=True
+    ):
+        layer_worth = SharedLayer.from_fields(
+            finding.stack or finding,
+            test=test.name,
+            metric=test.primary.name,
+            layer=layer,
+            next_layer=following,
+            pairs=finding.arm_pairs,
+            next_pairs=finding.baseline_pairs,
+            ratio=finding.ratio,
+            scope="these nodes" if finding.stack is None else "this stack's placement",
         )
+        shared[arm_name].append(layer_worth)
     return shared

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from rackrate.measure.trials import Trial
 from rackrate.report.material import Material, MetricMaterial
 from rackrate.report.rendering import Part
-from rackrate.report.tables import Cell, Table, head, number, without_unknown
+from rackrate.report.tables import Cell, Table, number, without_unknown
 from rackrate_contract.arms import Node
-from rackrate_contract.ranking import Ranking
+from rackrate_contract.ranking import NodeFigure
 from rackrate_text.units import change, changes, quantity
-from rackrate_text.words import host_name, metric_of_test
+from rackrate_text.words import host_name
 
 
 def nodes_section(page: Material) -> Part | None:
@@ -22,6 +22,12 @@ def nodes_section(page: Material) -> Part | None:
         return None
     metrics = [metric for test in page.tests.values() for metric in test.metrics]
     values = {metric.id: _by_node(metric) for metric in metrics}
+    ranked = {
+        (metric.id, arm): page.node_figures(arm, metric.test.name, metric.name)
+        for metric in metrics
+        for arm in page.arms
+    }
+    ranks = {node.name: node.rank for each in page.rankings for node in each.nodes}
     marks: dict[str, Counter[str]] = defaultdict(Counter)
     failed: Counter[str] = Counter()
     for mark in page.results.marks:
@@ -35,12 +41,10 @@ def nodes_section(page: Material) -> Part | None:
     rows = [
         {
             "node": Cell(host_name(node.name), "head", _facts(node), arm=page.arm_number(arm.name)),
+            "rank": ranks.get(node.name),
             **{
                 metric.subject: _figure(
-                    metric,
-                    values[metric.id][arm.name],
-                    node.name,
-                    is_ranked=arm.name in page.rankings,
+                    metric, values[metric.id][arm.name], node.name, ranked[metric.id, arm.name]
                 )
                 for metric in metrics
             },
@@ -56,36 +60,13 @@ def nodes_section(page: Material) -> Part | None:
         "nodes",
         "Nodes",
         heading="Node by node",
-        ranked=[
-            (page.arm_title(ranking.arm), ranking.sentences(), _ranks(page, ranking))
-            for ranking in page.rankings.values()
-        ],
-        nodes=Table("Medians of the trials in which a node took part", without_unknown(rows)),
+        rankings=[(page.arm_title(ranking.arm), ranking.sentences()) for ranking in page.rankings],
+        nodes=Table(
+            "Medians of the trials in which a node took part; of ranked nodes the means of their"
+            " pairs, against the median node",
+            without_unknown(rows),
+        ),
     )
-
-
-def _ranks(page: Material, ranking: Ranking) -> Table:
-    """The ranked nodes of an arm against its median node, the best first."""
-    rows = [
-        {
-            "node": head(host_name(node.name)),
-            "overall": number(change(node.ratio) if len(node.figures) > 1 else None),
-            "rank": f"not among {node.among_best - 1} best"
-            if node.among_best > 1
-            else "may be the best",
-            **{
-                metric_of_test(each.test, each.metric): number(
-                    f"{quantity(each.mean, each.unit)}, {change(each.ratio)}",
-                    f"{changes(each.ci_simultaneous)}, {each.verdict}",
-                )
-                for each in node.figures
-            },
-        }
-        for node in ranking.nodes
-    ]
-    caption = f"Nodes of {page.arm_title(ranking.arm)} by rank: means of their pairs, against the"
-    caption += " median node, with the 95 % CI adjusted for all nodes, tests and arms"
-    return Table(caption, without_unknown(rows), most=page.detail.rows)
 
 
 #: The values of each node, by arm and node.
@@ -101,18 +82,24 @@ def _by_node(metric: MetricMaterial) -> _Values:
 
 
 def _figure(
-    metric: MetricMaterial, of_arm: Mapping[str, Sequence[float]], node: str, *, is_ranked: bool
+    metric: MetricMaterial,
+    of_arm: Mapping[str, Sequence[float]],
+    node: str,
+    ranked: Mapping[str, NodeFigure],
 ) -> Cell:
-    """A node's median; below it how far it is from that of its arm, if a pair is not all of it.
+    """A node's figure of its rank, and how it compares with the arm's median node.
 
-    In an arm whose nodes are ranked, only the ranks say how far it is from the others.
+    Without a rank it is the median of its trials, and below it how far that is from that of its
+    arm, if a pair is not all of it.
     """
+    if (figure := ranked.get(node)) is not None:
+        compared = f"{change(figure.ratio)} ({changes(figure.ci_simultaneous)}), {figure.verdict}"
+        return number(quantity(figure.mean, metric.unit), compared)
     if node not in of_arm:
         return number(None)
     median = statistics.median(of_arm[node])
     of_all = statistics.median(value for values in of_arm.values() for value in values)
-    is_part = len(of_arm) > 2 and of_all and not is_ranked
-    below = f"{change(median / of_all)} from its arm" if is_part else ""
+    below = f"{change(median / of_all)} from its arm" if len(of_arm) > 2 and of_all else ""
     return number(quantity(median, metric.unit), below)
 
 
