@@ -467,7 +467,7 @@ def _matrix_figure(
 
 def _marked_nodes(metric: MetricMaterial, arm: str) -> tuple[list[str], list[str]]:
     """The nodes that may be the best on a metric, unless all may be, and those that are worse."""
-    figures = metric.page.node_figures(arm, metric.test.name, metric.name)
+    figures = metric.page.node_figures.get((arm, metric.test.name, metric.name), {})
     best = [node for node, figure in figures.items() if figure.among_best == 1]
     worse = [node for node, figure in figures.items() if figure.is_worse]
     return best if len(best) < len(figures) else [], worse

@@ -95,16 +95,15 @@ class Material:
         """The ranks of nodes; a comparison has none."""
         return self.results.rankings if isinstance(self.results, Results) else ()
 
-    def node_figures(self, arm: str, test: str, metric: str) -> dict[str, NodeFigure]:
-        """The figures of an arm's ranked nodes on a metric, by node."""
-        return {
-            node.name: figure
-            for ranking in self.rankings
-            if ranking.arm == arm
-            for node in ranking.nodes
-            for figure in node.figures
-            if (figure.test, figure.metric) == (test, metric)
-        }
+    @cached_property
+    def node_figures(self) -> Mapping[tuple[str, str, str], Mapping[str, NodeFigure]]:
+        """The figures of ranked nodes, by arm, test and metric, and by the node's name."""
+        figures: dict[tuple[str, str, str], dict[str, NodeFigure]] = defaultdict(dict)
+        for ranking in self.rankings:
+            for node in ranking.nodes:
+                for each in node.figures:
+                    figures[ranking.arm, each.test, each.metric][node.name] = each
+        return figures
 
     @cached_property
     def arms(self) -> list[str]:

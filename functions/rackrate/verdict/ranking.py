@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -223,7 +224,7 @@ def rank_nodes(evidence: Evidence) -> tuple[Ranking, ...]:
     return tuple(
         Ranking(
             arm=arm,
-            nodes=_ranked({tests[test]: each for test, each in of.items()}, outlook, settled),
+            nodes=_ranked(of, tests, outlook, settled),
             unranked=unranked,
             least_partners=min(
                 (len(each.pairs[node]) for each in of.values() for node in each.nodes), default=0
@@ -266,11 +267,15 @@ def _covered(
 
 
 def _ranked(
-    tests: Mapping[TestBase, NodeLevels], outlook: Outlook, settled: Iterator[Settled | None]
+    levels_of: Mapping[str, NodeLevels],
+    tests: Mapping[str, TestBase],
+    outlook: Outlook,
+    settled: Iterator[Settled | None],
 ) -> tuple[RankedNode, ...]:
     """An arm's nodes by the mean of its tests, the best first; `settled` has their next words."""
     figures: dict[str, list[NodeFigure]] = defaultdict(list)
-    for test, levels in tests.items():
+    for name, levels in levels_of.items():
+        test = tests[name]
         for index, (node, estimate) in enumerate(zip(levels.nodes, levels.estimates, strict=True)):
             word = estimate.word(side := next(settled), test.primary.better)
             figures[node].append(
@@ -288,9 +293,9 @@ def _ranked(
                     else None,
                 )
             )
-    if not tests:
+    if not figures:
         return ()
-    all_tests = combined([*tests.values()])
+    all_tests = combined([*levels_of.values()])
     order = sorted(range(len(figures)), key=lambda node: -all_tests.estimates[node].log_ratio)
     return tuple(
         RankedNode(
@@ -302,12 +307,6 @@ def _ranked(
         for node in order
         for name in [all_tests.nodes[node]]
     )
-
-
-def _shared_depth(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many layers two nodes share, from the top of the network."""
-    same = (ours == theirs for ours, theirs in zip(one, other, strict=False))
-    return sum(itertools.takewhile(bool, same))
 
 
 def _shared_layers(
@@ -324,7 +323,7 @@ def _shared_layers(
         for value in _values(evidence, test, arm):
             ends = [layers.get(name, ()) for name in (value.client, value.server)]
             if all(ends):
-                by_depth[_shared_depth(*ends)].append(value)
+                by_depth[sum(itertools.takewhile(bool, map(operator.eq, *ends)))].append(value)
         if len(by_depth) > 1:
             compared.append((arm.name, test, sorted(by_depth.items(), reverse=True)[:2]))
     findings = answer(

@@ -22,11 +22,6 @@ def nodes_section(page: Material) -> Part | None:
         return None
     metrics = [metric for test in page.tests.values() for metric in test.metrics]
     values = {metric.id: _by_node(metric) for metric in metrics}
-    ranked = {
-        (metric.id, arm): page.node_figures(arm, metric.test.name, metric.name)
-        for metric in metrics
-        for arm in page.arms
-    }
     ranks = {node.name: node.rank for each in page.rankings for node in each.nodes}
     marks: dict[str, Counter[str]] = defaultdict(Counter)
     failed: Counter[str] = Counter()
@@ -44,7 +39,10 @@ def nodes_section(page: Material) -> Part | None:
             "rank": ranks.get(node.name),
             **{
                 metric.subject: _figure(
-                    metric, values[metric.id][arm.name], node.name, ranked[metric.id, arm.name]
+                    metric,
+                    values[metric.id][arm.name],
+                    node.name,
+                    page.node_figures.get((arm.name, metric.test.name, metric.name), {}),
                 )
                 for metric in metrics
             },
@@ -62,8 +60,8 @@ def nodes_section(page: Material) -> Part | None:
         heading="Node by node",
         rankings=[(page.arm_title(ranking.arm), ranking.sentences()) for ranking in page.rankings],
         nodes=Table(
-            "Medians of the trials in which a node took part; of ranked nodes the means of their"
-            " pairs, against the median node",
+            "Medians of the trials in which a node took part"
+            + ("; of ranked nodes the means of their pairs, against the median node" * bool(ranks)),
             without_unknown(rows),
         ),
     )
