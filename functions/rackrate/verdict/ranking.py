@@ -8,9 +8,9 @@ gives the interval of the difference of two nodes, whatever their noise has in c
 - A node against the median node of its arm gets a verdict like an arm; all nodes, tests and arms of
   a run share one error (Holm, Bonferroni).
 - The set of nodes that may be among the k best: a node leaves it if k others are better than it
-  with certainty (multiple comparisons with the best, as Hsu 1984, doi 10.1214/aos/1176346725, for
-  any k). It then takes at least one false comparison between one of the k best and one of the other
-  n - k to lose one of the k best, so the error is divided by k (n - k).
+  with certainty (multiple comparisons with the best, as in J. Hsu, "Multiple Comparisons", 1996,
+  for any k). Only a false comparison between one of the k best and one of the other n - k can lose
+  one of the k best, so the error is divided by k (n - k).
 """
 
 from __future__ import annotations
