@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from rackrate_text.words import listed
+
 from ..errors import Refusal
 from ..printing.failures import RunFailure, human
 from ..printing.junit import junit_xml
@@ -61,9 +63,11 @@ def export(
         ),
     ],
     format: Annotated[
-        Format,
-        typer.Option(help="csv and parquet are tables, the others results.", show_default=False),
-    ],
+        Format | None,
+        typer.Option(
+            help="csv and parquet are tables, the others results; default: by the ending of --out."
+        ),
+    ] = None,
     table: Annotated[
         Table | None,
         typer.Option(
@@ -90,6 +94,7 @@ def export(
     to_stdout = out is not None and str(out) == "-"
     if to_stdout and as_json:
         raise Refusal("Standard output cannot take both; use --json with a file as --out.")
+    format = format or _format_of(out)
     stack = Stack.find(stack_name)
     sources = list({each.id: each for each in (_find(stack, one) for one in run_ids)}.values())
     if to_stdout:
@@ -114,6 +119,15 @@ def export(
             ],
         }
     )
+
+
+def _format_of(out: Path | None) -> Format:
+    """The format that the ending of a file's name stands for."""
+    for format, suffix in _SUFFIXES.items():
+        if out is not None and out.suffix == f".{suffix}":
+            return format
+    formats = listed([each.value for each in Format], "or")
+    raise Refusal(f"No --format is given, and --out names none by its ending; write {formats}.")
 
 
 def _find(stack: Stack, name: str) -> Run | Campaign:

@@ -86,7 +86,7 @@ def test_a_sweep_has_a_row_for_each_value_and_metric(
 def test_several_runs_become_one_file_that_is_called_like_one(
     exported: DeployedStack, rackrate: Rackrate
 ) -> None:
-    files = rackrate.json("export", "r1", "r2", "--format", "csv", "--out", "both.csv")["files"]
+    files = rackrate.json("export", "r1", "r2", "--out", "both.csv")["files"]
     assert [(file["run"], file["path"]) for file in files] == [
         ("r1", "both.csv"),
         ("r2", "both.csv"),
@@ -200,3 +200,5 @@ def test_what_cannot_be_exported_is_refused_in_one_sentence(
         (("r1", "--out", "-", "--json"), "cannot take both"),
     ):
         assert message in rackrate.refused("export", *arguments, "--format", "json")
+    for out in ((), ("--out", "-"), ("--out", "r1.txt")):
+        assert "No --format is given" in rackrate.refused("export", "r1", *out)

@@ -75,7 +75,7 @@ def analyze_run(
     at_once = together(plan, trials)
     return Analysis(
         method=METHOD,
-        verdicts=tuple(_verdicts_between_arms(evidence, marks)),
+        verdicts=tuple(verdicts_between_arms(evidence, marks)),
         summaries=tuple(
             summary(evidence, test, metric, arm)
             for test in evidence.tests
@@ -96,12 +96,12 @@ def analyze_run(
     )
 
 
-def _verdicts_between_arms(evidence: Evidence, marks: Iterable[Mark]) -> list[Verdict]:
+def verdicts_between_arms(evidence: Evidence, marks: Iterable[Mark] = ()) -> list[Verdict]:
     """The verdicts on each arm against the baseline in one run.
 
     Args:
         evidence: the run's evidence.
-        marks: the marks of its trials.
+        marks: the marks of its trials, which change no word.
     """
     from rackrate.verdict.estimator import Question, answer
 

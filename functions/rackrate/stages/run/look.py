@@ -5,7 +5,7 @@ from __future__ import annotations
 from rackrate.plan.items import batch_name, planned_trials, up_to_batch
 from rackrate.plan.looks import looks
 from rackrate.resources import Resources
-from rackrate.verdict.analysis import analyze_run
+from rackrate.verdict.analysis import verdicts_between_arms
 from rackrate.verdict.enough import stop
 from rackrate_contract.document import Document
 from rackrate_text.words import counted
@@ -40,7 +40,7 @@ def look(run_id: str, resources: Resources, *, batch: int) -> Looked:
     plan = evidence.planned_run.plan
     at = looks(plan.blocks.least, plan.blocks.most)
     blocks = at[batch - 1]
-    verdicts = analyze_run(evidence).verdicts
+    verdicts = verdicts_between_arms(evidence)
     if (stopped := stop(verdicts, blocks=blocks, most=plan.blocks.most)) is not None:
         store.runs.update(run_id, phase=f"stopped after {blocks} blocks", stopped=stopped.to_json())
         return Looked(enough=True, batch=batch, items_key=store.runs.key(run_id, batch_name(batch)))
