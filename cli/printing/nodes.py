@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _SHOWN = 10
 """How many of the best nodes are shown without `--verbose`, besides those that are worse."""
 
+_WIDTH_WITH_MEANS = 72
+"""A narrower terminal shows only how nodes compare."""
+
 
 def print_ranking(console: Console, ranking: Ranking, title: str, *, verbose: bool) -> None:
     """Print an arm's nodes against its median node, the best first, and what that shows."""
@@ -40,17 +43,20 @@ def print_ranking(console: Console, ranking: Ranking, title: str, *, verbose: bo
 def _table(nodes: Sequence[RankedNode], width: int) -> Table:
     table = plain_table(width)
     table.add_column("Node", min_width=18, overflow="fold")
-    table.add_column("Mean", justify="right", overflow="fold")
+    has_means = width >= _WIDTH_WITH_MEANS
+    if has_means:
+        table.add_column("Mean", justify="right", overflow="fold")
     table.add_column(Text("From the\nmedian"), justify="right", no_wrap=True)
     table.add_column(Text("95 % CI, adjusted\nfor all nodes"), no_wrap=True)
     table.add_column("Verdict", min_width=13)
     for node in nodes:
         overall = change(node.ratio) if len(node.figures) > 1 else ""
-        table.add_row(Text(host_name(node.name), style="bold"), "", overall, Text(node.rank), "")
+        name, mean = Text(host_name(node.name), style="bold"), [""] * has_means
+        table.add_row(name, *mean, overall, Text(node.rank), "")
         for figure in node.figures:
             table.add_row(
                 Text(f"  {metric_of_test(figure.test, figure.metric)}"),
-                quantity(figure.mean, figure.unit),
+                *[quantity(figure.mean, figure.unit)] * has_means,
                 change(figure.ratio),
                 changes(figure.ci_simultaneous),
                 Text(figure.verdict, style=STYLES.get(figure.verdict, "")),
@@ -62,9 +68,11 @@ def print_best(
     console: Console, ranking: Ranking, title: str, best: int
 ) -> dict[str, Sequence[str] | str]:
     """Print an arm's best nodes, and an affinity for them. Returns both."""
+    from rackrate_contract.arms import in_arm
+
     names = [node.name for node in ranking.nodes[:best]]
     what = "best node" if best == 1 else f"{best} best nodes"
-    say(console, f"The {what} of {title}: {listed(map(host_name, names))}.", style="bold")
+    say(console, f"The {what} {in_arm(title)}: {listed(map(host_name, names))}.", style="bold")
     others = [host_name(name) for name in ranking.may_be_among(best) if name not in names]
     if others:
         say(console, f"May belong to them instead: {listed(others, most=_SHOWN)}.")

@@ -52,7 +52,10 @@ class RankedNode(Document):
     @property
     def rank(self) -> str:
         """How good it may be, in words."""
-        return f"not among {self.among_best - 1} best" if self.among_best > 1 else "may be the best"
+        if self.among_best == 1:
+            return "may be the best"
+        better = self.among_best - 1
+        return "not the best" if better == 1 else f"not among the {better} best"
 
     @property
     def is_worse(self) -> bool:

@@ -36,7 +36,7 @@ def test_the_affinity_is_yaml_that_names_the_best_nodes_of_an_arm(
     mesh: DeployedStack, rackrate: Rackrate
 ) -> None:
     shown = rackrate("nodes", "r1", "--best", "3").stdout
-    assert "The 3 best nodes of cluster group" in shown
+    assert "The 3 best nodes in the cluster placement group" in shown
     assert max(map(len, shown.splitlines())) <= 80
     pasted = yaml.safe_load(shown[shown.index("affinity:") :].split("\n\n")[0])
     required = pasted["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]

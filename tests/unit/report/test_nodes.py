@@ -11,7 +11,7 @@ def test_the_page_names_the_worse_node_and_marks_it_in_the_matrix_of_its_arm() -
     page = Markup(slow_node().page())
     text = page.striptags()
     assert text.count("Worse than the rest: ip-10-1-0-2.") == 1
-    assert "not among 3 best" in text
+    assert "not among the 3 best" in text
     matrices = page.split('data-figure="matrix"')[1:]
     marked = ["\u25bc: worse than the rest" in matrix for matrix in matrices]
     assert marked == [True, False, True, False]
