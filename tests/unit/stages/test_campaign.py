@@ -456,6 +456,7 @@ class TestCapacity:
             " of 2 came. Ask for fewer nodes, another instance type or another zone, or reserve"
             " capacity."
         )
+        assert machine.record.phase.startswith("EC2 had no capacity")
         # EKS has no health issue for the first half hour, and the nodes still do not come.
         eks.room, eks.held = {}, True
         ended = machine.end(RunFailure("StepsLost", json.dumps({"errorMessage": str(error.value)})))

@@ -392,4 +392,5 @@ def results_of(
 
 def _phase(stopped: CampaignStopped) -> str:
     """The end of the steps as a phase: the sentence without its capital and its period."""
-    return f"{stopped.text[:1].lower()}{stopped.text[1:].rstrip('.')}"
+    text = stopped.text.rstrip(".")
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
