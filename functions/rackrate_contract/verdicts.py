@@ -263,9 +263,9 @@ class Verdict(Document):
 
     @property
     def shows(self) -> str:
-        """What its earlier runs show, such as `a regression shows from +12 % on`; may be empty."""
+        """What its earlier runs show: `a regression would show from +12 % on`; may be empty."""
         smallest = self.smallest_regression
-        return f"a regression shows from {change(smallest)} on" if smallest else ""
+        return f"a regression would show from {change(smallest)} on" if smallest else ""
 
     @property
     def is_blind(self) -> bool:

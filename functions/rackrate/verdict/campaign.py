@@ -485,7 +485,7 @@ def _answer(
 
 
 def _claim(answer: Answer, *, stacks: int = 0, days: int = 0) -> str:
-    """What the answer applies to, how many draws it rests on, and what would widen it.
+    """What the answer applies to, how many draws it rests on, and what would let it say more.
 
     Args:
         answer: the answer, with its time.
@@ -507,7 +507,7 @@ def _claim(answer: Answer, *, stacks: int = 0, days: int = 0) -> str:
     wider = {"draws on more days": days, "more stacks": stacks}
     lacking = [what for what, number in wider.items() if 0 < number < LEAST_DRAWS]
     if lacking and answer.scope != "these draws":
-        resting += f"; {listed(lacking)} would widen it"
+        resting += f"; {listed(lacking)} would let it say more"
     return f"{about}{f', {answer.time}' if answer.time else ''}: {resting}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rackrate.verdict.evidence import Evidence, shared_arms
-from rackrate_contract.arms import Arm, Node
+from rackrate_contract.arms import Arm, Node, arm_titles
 from rackrate_contract.verdicts import VARYING, Difference
 
 #: The values of one fact in a run as sorted texts; empty where it is not known.
@@ -86,18 +86,23 @@ def differences(after: Evidence, before: Sequence[Evidence]) -> Differences:
     """
     arms = shared_arms(after, before)
     ours, *theirs = (_facts(run, arms) for run in (after, *before))
+    # An arm whose group changed has no title that holds for all runs.
+    of_runs = [arm_titles(run.arms.values()).items() for run in (after, *before)]
+    titles = dict(set.intersection(*map(set, of_runs)))
     changes: list[Difference] = []
     unrecorded: list[str] = []
     for what in dict.fromkeys(what for facts in (ours, *theirs) for what in facts):
         one, *others = (facts.get(what, {}) for facts in (ours, *theirs))
         if any(one.keys() != other.keys() for other in others):
             unrecorded.append(what)
-        changes += _changes(what, one, others)
+        changes += _changes(what, one, others, titles)
     changes += _changed_options(after, before)
     return Differences(sorted(changes, key=lambda each: each.varies), unrecorded)
 
 
-def _changes(what: str, ours: ByArm, theirs: Sequence[ByArm]) -> list[Difference]:
+def _changes(
+    what: str, ours: ByArm, theirs: Sequence[ByArm], titles: Mapping[str, str]
+) -> list[Difference]:
     """The differences in one fact: one entry if all arms changed alike, else one for each arm."""
     shared = [arm for arm in ours if all(arm in run for run in theirs)]
     values = {arm: (ours[arm], tuple(run[arm] for run in theirs)) for arm in shared}
@@ -105,7 +110,7 @@ def _changes(what: str, ours: ByArm, theirs: Sequence[ByArm]) -> list[Difference
     alike = len({values[arm] for arm in changed}) == 1 and changed == shared
     return [
         Difference(
-            what=what if alike else f"{what} of {arm}",
+            what=what if alike else f"{what} of {titles.get(arm or '', arm)}",
             run=_listed(values[arm][0]),
             other=_of_runs(values[arm][1]),
         )
@@ -157,7 +162,10 @@ def _changed_options(after: Evidence, before: Sequence[Evidence]) -> list[Differ
         for option in dict.fromkeys(option for test in tests for option in test):
             values: list[Texts] = [(_shown(test.get(option)),) for test in tests]
             changes += _changes(
-                f"{option} of the test {name}", {None: values[0]}, [{None: v} for v in values[1:]]
+                f"{option} of the test {name}",
+                {None: values[0]},
+                [{None: v} for v in values[1:]],
+                {},
             )
     return changes
 

@@ -6,6 +6,7 @@ Runs, comparisons, campaigns and sweeps share it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -87,9 +88,11 @@ def _place(verdict: Judged, against: str) -> str:
 
 
 def counts(verdicts: Sequence[Judged]) -> str:
-    """How many comparisons have each result, such as `of 9 comparisons 7 better and 2 worse`."""
-    words = list(dict.fromkeys(v.verdict for v in verdicts))
-    parts = [f"{sum(v.verdict == w for v in verdicts)} {w}" for w in words]
+    """How many comparisons have each result: `of 9 comparisons 7 are better and 2 worse`."""
+    number_of = Counter(v.verdict.replace("no meaningful difference", "alike") for v in verdicts)
+    first, *parts = (f"{number} {word}" for word, number in number_of.items())
+    verb = "is" if first.startswith("1 ") else "are"
+    parts = [first.replace(" ", f" {verb} ", 1), *parts]
     return f"of {counted(len(verdicts), 'comparison')} {listed(parts)}"
 
 

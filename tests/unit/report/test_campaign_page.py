@@ -357,7 +357,7 @@ def test_a_lab_campaign_recommends_nothing_and_one_on_aws_has_the_three_sides():
 
 def test_a_sweep_says_what_it_is_about_and_what_would_show_the_group():
     text = meaning(on_aws(sweep()))
-    counted = "of 4 comparisons 2 no meaningful difference and 2 inconclusive"
+    counted = "of 4 comparisons 2 are alike and 2 inconclusive"
     assert f"tcp-1 throughput: against 15 nodes, {counted}." in text
     assert "What the group gives: a sweep compares its values." in text
     assert "--runs-per-step 3 measures each value once more: 20 min 15 s, $0.63 more." in text

@@ -190,7 +190,7 @@ def test_a_claim_names_its_time_and_what_would_widen_it():
     assert (claim.scope, claim.time) == ("the placement group", "in these 40 min 00 s")
     assert claim.claim == (
         "about the placement group of this stack, in these 40 min 00 s: it rests on 4 draws;"
-        " draws on more days and more stacks would widen it"
+        " draws on more days and more stacks would let it say more"
     )
     assert claim.draws[0].started_at == "2026-11-21T08:00:00Z"
     assert "over 4 draws in these 40 min 00 s, with treatment" in conclusion((claim,))

@@ -134,7 +134,7 @@ def test_what_only_one_arm_has_otherwise_names_the_arm():
     one, other = run().planned_run.arms[1].nodes
     newer_kernel = (one.model_copy(update={"kernel": "two"}), other)
     assert differences(with_arm(run(), 1, nodes=newer_kernel), [run()]).changes == changes_of(
-        ("kernel of baseline", "one, two", "one")
+        ("kernel of no group", "one, two", "one")
     )
 
 
@@ -149,7 +149,8 @@ def test_every_fact_of_arms_is_told(fact):
     other = OTHERS.get(fact, "other")
     (difference,) = differences(with_arm(run(), 0, **{fact: other}), [run()]).changes
     what, _, arm = difference.what.rpartition(" of ")
-    assert (what in ARM_FACTS, arm) == (True, "treatment")
+    assert what in ARM_FACTS
+    assert arm == ("treatment" if fact in ("placement", "stack_arm") else "cluster group")
     assert difference.run == {True: "true", ("one", "two"): "one, two"}.get(other, other)
 
 
@@ -164,7 +165,7 @@ def test_no_fact_of_an_arm_is_forgotten():
 def test_another_bandwidth_weighting_is_told():
     weighted = InstanceNetwork(bandwidth_weighting="vpc-1")
     changes = differences(with_arm(run(), 0, network=weighted), [run()]).changes
-    assert changes == changes_of(("bandwidth weighting of treatment", "vpc-1", "default"))
+    assert changes == changes_of(("bandwidth weighting of cluster group", "vpc-1", "default"))
 
 
 @pytest.mark.parametrize("field", PLAN_FIELDS)
@@ -224,7 +225,7 @@ def test_versions_of_tools_are_those_of_measured_trials():
 def test_other_nodes_are_told_by_their_instances_and_many_by_their_number():
     many = tuple(Node(name=f"n{i}", instance_id=f"i-{i}", **FACTS) for i in range(1000))
     assert differences(with_arm(run(), 0, nodes=many), [run()]).changes == changes_of(
-        ("nodes of treatment", "i-0, i-1, i-10, i-100 and 996 more", "node-a, node-b")
+        ("nodes of cluster group", "i-0, i-1, i-10, i-100 and 996 more", "node-a, node-b")
     )
 
 
@@ -233,7 +234,7 @@ def test_a_difference_beyond_what_is_shown_is_still_one():
         with_arm(run(), 0, nodes=[Node(name=f"n{i}", **FACTS) for i in (1, 2, 3, 4, last)])
         for last in (5, 6)
     )
-    assert [each.what for each in differences(ours, [theirs]).changes] == ["nodes of treatment"]
+    assert [each.what for each in differences(ours, [theirs]).changes] == ["nodes of cluster group"]
 
 
 def test_what_only_one_run_recorded_is_neither_the_same_nor_another():

@@ -82,7 +82,7 @@ def test_against_an_earlier_run_it_says_since_when_and_in_which_arm():
 def test_what_has_more_than_twenty_words_is_counted():
     many = [flow(test=f"test-{n}", title=f"{n} flows", ratio=1 + n / 9) for n in range(2, 9)]
     assert headline("", [*many, latency("worse", 1.2)]) == (
-        "In the cluster placement group: of 8 comparisons 7 better and 1 worse."
+        "In the cluster placement group: of 8 comparisons 7 are better and 1 worse."
     )
 
 
