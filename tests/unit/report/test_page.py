@@ -102,6 +102,19 @@ def test_what_changed_since_earlier_runs_leads_and_so_does_an_arm_that_moved_alo
 
 
 @NO_DRAWING
+def test_the_first_screen_tells_what_is_not_known_yet_an_open_verdict_first():
+    for verdict, line in (
+        (samples.verdict(), "Not known yet. What another placement gets:"),
+        (
+            samples.inconclusive(),
+            f"Not known yet. {samples.inconclusive().test}: about 7 more blocks",
+        ),
+    ):
+        first_screen = words(verdicts=(verdict,), regressions=()).partition("What it gives")[0]
+        assert line in first_screen
+
+
+@NO_DRAWING
 def test_every_comparison_is_drawn_on_one_axis_in_the_first_screen_and_leads_to_its_test():
     unknown = samples.verdict(ratio=None)
     html = page(verdicts=(samples.verdict(), samples.inconclusive(), unknown), regressions=())

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from rackrate.report.campaign_material import CampaignMaterial, judged
 from rackrate.report.rendering import Part
 from rackrate.report.sections.answers import compared
+from rackrate.report.sections.campaign_meaning import unknown
 from rackrate.report.sections.method import as_json
 from rackrate.report.sections.opening import conclusion_part, differ, started
 from rackrate.report.sections.verdicts import differences_table
@@ -50,6 +51,7 @@ def opening(page: CampaignMaterial) -> Part:
         scope=f"About {listed(scopes)}." if scopes else "",
         failure=(facts.error, facts.cause),
         leading=[differ(page.results.differences)] if page.is_pool else (),
+        open_question=unknown(page)[0] if comparisons else "",
         about=(conclusion(page) if following(answers) else "", scope(page)),
         warnings=page.results.warnings,
     )

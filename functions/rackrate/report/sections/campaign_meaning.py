@@ -37,7 +37,7 @@ def meaning_section(page: CampaignMaterial) -> Part | None:
         strategies=[placements[arm] for arm in page.arms if arm in placements]
         if placements
         else {each.placement for each in results.capacity} or None,
-        unknown=_unknown(page),
+        unknown=unknown(page),
         measured=page.capacity,
     )
 
@@ -63,7 +63,8 @@ def _swept(metric: SweptMetric) -> str:
     return f"{metric.subject}: against {first}, {counts(verdicts)}."
 
 
-def _unknown(page: CampaignMaterial) -> list[str]:
+def unknown(page: CampaignMaterial) -> list[str]:
+    """What is not known yet, with what would show it; the next thing to do first."""
     is_sweep = page.results.campaign.kind == "sweep"
     if page.scale is not None:
         first = f"Everything about EC2: there {_usual(page)}"
@@ -72,9 +73,10 @@ def _unknown(page: CampaignMaterial) -> list[str]:
     else:
         first = _elsewhere(page)
     if is_sweep:
-        return [first, *(_open_cells(page) if page.metrics else ())]
+        return [*(_open_cells(page) if page.metrics else ()), first]
     lacking = ((wording.subject(each), _lacks(page, each)) for each in page.results.answers)
-    return [first, *still_open(lacking), _more_draws(page)]
+    lines = [*still_open(lacking), _more_draws(page), first]
+    return [line for line in lines if line]
 
 
 def _lacks(page: CampaignMaterial, answer: Answer) -> str | None:

@@ -47,12 +47,19 @@ def meaning_section(page: Material) -> Part | None:
         gives=[_gives(verdict) for verdict in verdicts if verdict.is_decided]
         or ["No verdict of this run is settled."],
         strategies={arm.placement for arm in page.results.arms if arm.name in compared},
-        unknown=[
-            _of_ec2(page),
-            *wording.still_open(_lacks(page, verdict) for verdict in verdicts),
-            _of_placements(page),
-        ],
+        unknown=unknown(page),
     )
+
+
+def unknown(page: Material) -> list[str]:
+    """What is not known yet, with what would show it; the next thing to do first."""
+    every = [*page.results.regressions, *page.results.verdicts]
+    lines = [
+        *wording.still_open(_lacks(page, verdict) for verdict in every),
+        _of_ec2(page),
+        _of_placements(page),
+    ]
+    return [line for line in lines if line]
 
 
 def decision(

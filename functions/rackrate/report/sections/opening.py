@@ -10,6 +10,7 @@ from markupsafe import Markup
 from rackrate.report.comparisons import Comparison, Comparisons
 from rackrate.report.material import Material
 from rackrate.report.rendering import Part
+from rackrate.report.sections.meaning import unknown
 from rackrate.report.sections.verdicts import comparison, differences_table
 from rackrate.verdict import wording
 from rackrate.verdict.headline import headline
@@ -69,6 +70,7 @@ def opening(page: Material) -> Part:
         scope=_scope(page),
         failure=(run.error, run.cause),
         leading=wording.drifts(verdicts),
+        open_question=unknown(page)[0] if verdicts and not page.comparison else "",
         stopped=None if page.stopped is None else page.stopped.text,
         warnings=page.results.warnings,
     )
@@ -83,6 +85,7 @@ def conclusion_part(
     failure: tuple[str | None, str | None],
     warnings: Iterable[str],
     leading: Iterable[str] = (),
+    open_question: str = "",
     about: Sequence[str] = (),
     stopped: str | None = None,
 ) -> Part:
@@ -96,6 +99,7 @@ def conclusion_part(
         failure: the error that ended the execution, and its cause; None if it did not fail.
         warnings: its warnings.
         leading: what comes first: drifts of one arm alone, or what differed between pooled runs.
+        open_question: what is not known yet, with what would show it.
         about: what the conclusion is about.
         stopped: why no more was measured.
     """
@@ -113,6 +117,7 @@ def conclusion_part(
         shown=Comparisons("glance", comparisons, adjusted_for=0),
         table=table,
         leading=leading,
+        open_question=open_question,
         about=filter(None, about),
         stopped=stopped,
         warnings=[warning for warning in warnings if warning != cause],
