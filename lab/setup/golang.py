@@ -88,8 +88,8 @@ def install(
         "GOMODCACHE": str(_scratch() / "modules"),
         "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
         "CGO_ENABLED": "0",
-        # The compiler's own garbage collection takes a fifth of the processor seconds. On two cores
-        # two compilers run at once.
+        # The compiler's own garbage collection takes a fifth of the processor seconds. Few packages
+        # reach the limit, which keeps the compilers that run at once within the lab's memory.
         "GOGC": "off",
         "GOMEMLIMIT": "1GiB",
     }
