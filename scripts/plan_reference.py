@@ -58,7 +58,7 @@ def schema() -> Json:
     properties["arms"] |= {
         # A missing field means all arms. null is not allowed.
         **_without_null(properties["arms"]),
-        "minItems": 2,
+        "minItems": 1,
         "items": {"oneOf": [named, {"$ref": "#/$defs/Arm"}]},
     }
     del properties["arms"]["default"], properties["arms"]["anyOf"]

@@ -55,7 +55,7 @@ def nodes(
             ' more; run a plan with "pairing": "ring", "mesh" or {"random": k} on such arms.'
         )
     most = max(len(ranking.nodes) for ranking in rankings)
-    if best is not None and best > most:
+    if best is not None and 0 < most < best:
         raise Refusal(f"--best {best} is more than the {counted(most, 'ranked node')} of an arm.")
     output = Output(as_json, is_verbose=verbose)
     titles = arm_titles(results.arms)

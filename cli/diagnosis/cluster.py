@@ -91,7 +91,9 @@ def node_groups(stack: Stack) -> Iterator[Check]:
         )
         return
     nodes = int(stack.parameters.get("NodeCount", "0"))
-    counts = {"treatment": nodes, "baseline": nodes}
+    counts = {"treatment": nodes}
+    if "BaselineNodeGroups" in stack.outputs:
+        counts["baseline"] = nodes
     if load := int(stack.parameters.get("LoadNodeCount", "0")):
         counts["load"] = load
     for arm, nodes in counts.items():

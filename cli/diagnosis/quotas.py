@@ -43,7 +43,11 @@ def vcpus(stack: Stack) -> Iterator[Check]:
         stack.name,
         required(stack.parameters, "InstanceType"),
         int(required(stack.parameters, "NodeCount")),
-        [stack.parameters.get(f"{arm}CapacityReservationId", "") for arm in _ARMS],
+        [
+            stack.parameters.get(f"{arm}CapacityReservationId", "")
+            for arm in _ARMS
+            if f"{arm}NodeGroups" in stack.outputs
+        ],
         stack.parameters.get("LoadInstanceType", ""),
         int(stack.parameters.get("LoadNodeCount", "0")),
     )

@@ -67,7 +67,8 @@ def print_results(console: Console, results: Findings, *, verbose: bool = False)
             if verbose:
                 _print_details(console, verdicts)
     if not results.verdicts and not results.regressions:
-        say(console, "No verdict: too few trials were measured.")
+        if len(results.arms) > 1:
+            say(console, "No verdict: too few trials were measured.")
         say(console, results.conclusion)
     elif verbose:
         say(console, results.conclusion)

@@ -131,7 +131,7 @@ class Nodes:
     def in_words(self, code: str, vcpus: Mapping[str, int]) -> str:
         """Those that a quota counts, with the vCPUs of each."""
         groups = (
-            (f"{self.in_all_arms} nodes in both arms", self.instance_type, self.in_all_arms),
+            (f"{self.in_all_arms} nodes in all arms", self.instance_type, self.in_all_arms),
             (
                 f"{self.load_nodes} load nodes",
                 self.load_type or self.instance_type,

@@ -168,7 +168,7 @@ def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
     apply((*CAPACITY_RESERVATIONS, *QUOTAS))
     [check] = quotas.vcpus(account)
     assert check.state == "ok", check.finding
-    assert "of 4096 vCPUs are in use; the stack has 4 nodes in both arms x 2 vCPUs" in check.finding
+    assert "of 4096 vCPUs are in use; the stack has 4 nodes in all arms x 2 vCPUs" in check.finding
     never_raised = replace(lab_quotas.QUOTAS["ec2", STANDARD], applied=None)
     monkeypatch.setitem(lab_quotas.QUOTAS, ("ec2", STANDARD), never_raised)
     [check] = quotas.vcpus(account)

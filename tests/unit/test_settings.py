@@ -89,6 +89,13 @@ def test_a_stack_with_node_groups_of_its_own():
     assert settings({**CREATED, "IdleScaleToZero": "true"}).idle_scale_to_zero is True
 
 
+def test_a_stack_without_a_baseline_has_one_arm_which_is_its_own_baseline():
+    alone = settings({**CREATED, "BaselineSelector": "", "BaselineNodeGroups": ""})
+    assert [(arm.name, arm.placement, arm.baseline) for arm in alone.arms] == [
+        ("treatment", "cluster", True)
+    ]
+
+
 def test_the_host_namespace_is_known_where_the_stack_has_one():
     assert settings(CREATED).host_namespace == ""
     assert settings({**CREATED, "HostNamespace": "bench-host"}).host_namespace == "bench-host"

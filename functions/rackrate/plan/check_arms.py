@@ -35,8 +35,8 @@ def read_arms(
         faults += twice
         if arm is not None and not twice:
             arms[path] = arm
-    if model.arms is not None and len(entries) < 2:
-        faults.add("arms", "a comparison needs two arms", f"name two of {listed(by_name)}")
+    if not entries:
+        faults.add("arms", "is empty", f"name one or more of {listed(by_name)}")
     if isinstance(raw, dict) and raw.get("arms", ()) is None:
         faults.add("arms", "must be a list, not null", "leave it out to measure every arm")
     return arms
@@ -154,6 +154,8 @@ def choose_baseline(
 ) -> str:
     """The baseline that a plan names, or else the stack's; empty if neither is among the arms."""
     names = [arm.name for arm in arms]
+    if model.baseline is None and len(names) == 1:
+        return names[0]
     if model.baseline is None:
         baselines = {arm.name for arm in stack_arms if arm.baseline}
         on_its_nodes = [arm.name for arm in arms if arm.nodes in baselines]

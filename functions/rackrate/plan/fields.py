@@ -159,7 +159,8 @@ class PlanInput(Document):
         Field(
             max_length=MAX_ARMS,
             description="The arms to compare. Give names of the stack's arms, or objects that say"
-            " more. By default all arms of the stack.",
+            " more. By default all arms of the stack. A single arm is measured alone, without a"
+            " verdict; its nodes can be ranked.",
             examples=[["treatment", "baseline"]],
         ),
     ] = None

@@ -37,9 +37,9 @@ from rackrate_contract.trials import TrialKey
 ITEMS_PER_MAKEUP = 3
 
 
-#: The most pairs in one item. Step Functions limits a state's input to 256 KiB, of which an item
-#: with so many pairs takes a third.
-MAX_PAIRS_PER_ITEM = 512
+#: The most pairs in one item: a ring of 1200 nodes, all at the same time. Step Functions limits a
+#: state's input to 256 KiB, which has room for such an item with a third to spare.
+MAX_PAIRS_PER_ITEM = 600
 
 
 #: The most trials in one item. One call of Collect reads, parses and stores them within half of its

@@ -192,6 +192,8 @@ def build_results(
         conclusion=wording.sentence(
             analysis.verdicts,
             analysis.regressions,
+            summaries=analysis.summaries,
+            arms=arms,
             marks=analysis.marks,
             measured=counts.measured,
             differences=analysis.regression_differences,

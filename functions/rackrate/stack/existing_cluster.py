@@ -81,11 +81,12 @@ def _selection_faults(request: Request) -> Iterator[Fault]:
     selectors = {
         "TreatmentSelector": request.treatment_selector,
         "BaselineSelector": request.baseline_selector,
+        "LoadNodeSelector": request.load_selector,
     }
-    if request.load_selector:
-        selectors["LoadNodeSelector"] = request.load_selector
     read: dict[Selector, str] = {}
     for parameter, text in selectors.items():
+        if not text and parameter != "TreatmentSelector":
+            continue
         try:
             selector = Selector.parse(text)
         except Unparsable as error:

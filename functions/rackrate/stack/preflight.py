@@ -121,6 +121,7 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         )
     else:
         faults += _type_faults(request, facts.instance_type, facts)
+    faults += _lone_arm_faults(request)
     faults += _max_pods_faults(request, facts)
     faults += _load_faults(request, facts, zones)
     faults += _group_faults(request)
@@ -134,6 +135,19 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
         faults += vcpu_faults(vcpus, where, has_smaller=has_smaller)
     faults += network_faults(facts.quotas, zones.first)
     return zones, faults
+
+
+def _lone_arm_faults(request: Request) -> Iterator[Fault]:
+    """The parameters of a baseline arm that the stack does not have."""
+    if request.arm_count == 1:
+        given = {
+            "BaselineZones": request.baseline_zones.removesuffix("one"),
+            "BaselineCapacityReservationId": request.baseline_reservation,
+        }
+        for parameter, value in given.items():
+            if value:
+                problem = f"with Arms {request.arms} the stack has no baseline arm"
+                yield Fault(f"{parameter} {value}", problem, "leave it out, or set Arms to both")
 
 
 def image_faults(request: Request) -> Iterator[Fault]:
@@ -556,7 +570,7 @@ def _network_faults(
     needed = _needed_addresses(request, described, load_type, pods)
     usable, subnet = _usable_addresses(request)
     if needed > usable:
-        nodes, load = 2 * request.node_count, request.load_node_count
+        nodes, load = request.arm_count * request.node_count, request.load_node_count
         remedies = ["lower NodeCount"]
         if request.max_pods:
             remedies.append("set a smaller MaxPods")
@@ -564,7 +578,7 @@ def _network_faults(
             remedies.append("set SecondaryCidr to a /16, such as 100.64.0.0/16")
         yield Fault(
             f"NodeCount {request.node_count}",
-            f"the {nodes} nodes of both arms{f' and {load} load nodes' if load else ''} can take"
+            f"the {nodes} nodes of the arms{f' and {load} load nodes' if load else ''} can take"
             f" {needed} addresses, {each} each ({because}), and {subnet} has {usable} for them",
             listed(remedies, "or"),
         )
@@ -584,7 +598,7 @@ def _needed_addresses(
 ) -> int:
     """The addresses that all nodes can take with so many pods each; None for EKS's default."""
     taken = functools.partial(addresses_per_node, cni=request.cni, max_pods=pods)
-    arms = 2 * request.node_count * taken(described)[0]
+    arms = request.arm_count * request.node_count * taken(described)[0]
     return arms + request.load_node_count * taken(load_type or described)[0]
 
 

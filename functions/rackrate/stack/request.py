@@ -29,6 +29,7 @@ _TEXTS = {
     "baseline_reservation": "BaselineCapacityReservationId",
     "zone": "AvailabilityZone",
     "baseline_zones": "BaselineZones",
+    "arms": "Arms",
     "vpc_cidr": "VpcCidr",
     "secondary_cidr": "SecondaryCidr",
     "egress": "Egress",
@@ -79,6 +80,7 @@ class Request:
     baseline_reservation: str = ""
     zone: str = ""
     baseline_zones: str = "one"
+    arms: str = "both"
     vpc_cidr: str = ""
     secondary_cidr: str = ""
     egress: str = ""
@@ -114,6 +116,11 @@ class Request:
             is_observed=properties.get("Observability") != "false",
             **values,
         )
+
+    @property
+    def arm_count(self) -> int:
+        """How many arms the stack has."""
+        return 1 if self.arms == "treatment" else 2
 
     @property
     def node_groups(self) -> int:

@@ -58,6 +58,8 @@ def reason_to_stop(
         most: the most blocks or draws.
     """
     still_open = [each for each in comparisons if not each.is_decided]
+    if not comparisons:
+        return "settled", "one arm is compared with nothing, so more would settle nothing"
     if not still_open:
         return "settled", f"every {noun}{where} is settled"
     of_all = f"{len(still_open)} of {counted(len(comparisons), noun)}{where}"

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.verdict.headline import headline
-from rackrate_contract.arms import Arm, arm_titles
+from rackrate_contract.arms import Arm, arm_titles, in_arm
 from rackrate_contract.campaign import Answer, DrawRatio
 from rackrate_contract.trials import Mark, TrialKey
-from rackrate_contract.verdicts import Baseline, Difference, Pairs, Steadiness, Verdict
+from rackrate_contract.verdicts import Baseline, Difference, Pairs, Steadiness, Summary, Verdict
 from rackrate_text.failures import Loss, grouped, place
-from rackrate_text.units import change, changes, duration, moment, percent, shift
+from rackrate_text.units import change, changes, duration, moment, percent, quantity, shift
 from rackrate_text.words import (
     capitalized,
     counted,
@@ -25,6 +25,8 @@ from rackrate_text.words import (
 
 _REASONS_SHOWN = 3
 _MOST_IN_BRIEF = 3
+#: How many medians the conclusion of a run with one arm names. The page has all.
+_MOST_LEVELS = 6
 #: The cause of trials of which nothing is stored.
 NEVER_RAN = "never ran"
 #: How many differences between runs a sentence names. The page lists all.
@@ -52,6 +54,8 @@ def sentence(
     verdicts: Sequence[Verdict],
     regressions: Sequence[Verdict] = (),
     *,
+    summaries: Sequence[Summary] = (),
+    arms: Iterable[Arm] = (),
     marks: Sequence[Mark] = (),
     measured: int = 0,
     differences: Sequence[Difference] | None = None,
@@ -61,11 +65,18 @@ def sentence(
     Args:
         verdicts: each arm against the baseline.
         regressions: each arm against itself in earlier runs.
+        summaries: the arms' values, which are the conclusion of a run with one arm.
+        arms: the run's arms.
         marks: the marks of the trials.
         measured: number of measured trials.
         differences: the differences between the run and earlier runs, or None without one.
     """
     if not verdicts and not regressions:
+        titles = arm_titles(arms)
+        if len(titles) == 1 and (medians := _medians(summaries)):
+            (title,) = titles.values()
+            qualified = " ".join(mark_notes(marks, measured, least_share=MANY_MARKED))
+            return f"{capitalized(in_arm(title))}: {medians}. {qualified}".rstrip()
         return "Nothing can be said: no arm could be compared with the baseline."
     # A gate asks what changed since then.
     every = [*regressions, *verdicts]
@@ -79,6 +90,16 @@ def sentence(
     parts += drifts(verdicts)
     parts += mark_notes(marks, measured, least_share=MANY_MARKED)
     return " ".join(part for part in parts if part)
+
+
+def _medians(summaries: Iterable[Summary]) -> str:
+    """The medians of an arm, such as `tcp-1 throughput 9.5 Gb/s and rtt 98 µs at the median`."""
+    parts = [
+        f"{metric_of_test(each.test, each.metric)} {quantity(each.median, each.unit)}"
+        for each in summaries
+        if each.median is not None
+    ]
+    return f"{listed(parts, most=_MOST_LEVELS)} at the median" if parts else ""
 
 
 def drifts(verdicts: Iterable[Verdict]) -> list[str]:

@@ -348,7 +348,7 @@ def test_all_mistakes_are_told_at_once():
         ({"arms": []}, "arms"),
         ({"arms": None}, "arms"),
         ({"arms": ["treatment", "treatment"]}, "arms[1]"),
-        ({"arms": ["baseline"]}, "arms"),
+        ({"arms": []}, "arms"),
         ({"arms": ["treatment", 3]}, "arms[1]"),
         ({"arms": ["treatment"] * 11}, "arms"),
         ({"arms": ["baseline", {"name": "x"}]}, "arms[1].nodes"),
@@ -411,8 +411,9 @@ def test_a_long_run_of_short_tests_is_refused_before_it_starts():
 
 def test_a_round_that_no_state_of_the_state_machine_could_hold_is_refused():
     raw = {"pairing": "ring", "load": "together"}
-    assert "600 pairs" in faults(raw, dict.fromkeys(NODES, 600))["load"]
-    assert check(raw, dict.fromkeys(NODES, 500))
+    assert "602 pairs" in faults(raw, dict.fromkeys(NODES, 602))["load"]
+    assert check(raw, dict.fromkeys(NODES, 600))
+    assert check({**raw, "arms": ["treatment"]}, dict.fromkeys(NODES, 1200))
     assert check({**raw, "load": "isolated", "blocks": 1}, dict.fromkeys(NODES, 600))
 
 

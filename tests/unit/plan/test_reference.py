@@ -95,7 +95,7 @@ def test_a_test_of_the_catalogue_needs_no_tool_and_any_other_does(name):
     "raw",
     [
         {"arms": None},
-        {"arms": ["baseline"]},
+        {"arms": []},
         {"arms": ["baseline", {"name": "x"}]},
         {"blocks": 6.5},
         {"blocks": True},

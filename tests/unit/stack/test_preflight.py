@@ -65,6 +65,7 @@ PROPERTIES = {
     "BaselineCapacityReservationId": "",
     "AvailabilityZone": "",
     "BaselineZones": "one",
+    "Arms": "both",
     "VpcCidr": "10.0.0.0/16",
     "SecondaryCidr": "",
     "Egress": "nat",
@@ -127,6 +128,12 @@ def test_the_templates_hand_over_every_property_the_check_reads():
 
 def test_the_defaults_are_fine_and_the_first_zones_are_chosen():
     assert check() == (Zones("us-east-1a", "us-east-1b"), [])
+
+
+def test_a_stack_with_one_arm_refuses_what_only_a_baseline_has():
+    assert faults(Arms="treatment") == []
+    refused = faults(Arms="treatment", BaselineZones="two")
+    assert [text.partition(":")[0] for text in refused] == ["BaselineZones two"]
 
 
 # -- the image in the nodes' own network
@@ -467,7 +474,7 @@ def test_too_few_addresses_are_refused_with_the_arithmetic(nodes, fits):
     assert (refused == []) is fits
     if not fits:
         assert refused == [
-            "NodeCount 102: the 204 nodes of both arms can take 4080 addresses, 20 each (2 network"
+            "NodeCount 102: the 204 nodes of the arms can take 4080 addresses, 20 each (2 network"
             " interfaces of 10 for 9 pods and for quick starts), and a subnet of VpcCidr, a /20,"
             " has 4059 for them; lower NodeCount or set SecondaryCidr to a /16, such as"
             " 100.64.0.0/16"
@@ -950,7 +957,7 @@ def test_a_new_accounts_vcpus_are_too_few_for_the_default_stack_and_it_says_how_
 ):
     allow(STANDARD, None)
     assert refusal(clients) == (
-        "NodeCount 2: 4 nodes in both arms x 2 vCPUs (c5.large) = 8; 0 of 5 vCPUs of the quota"
+        "NodeCount 2: 4 nodes in all arms x 2 vCPUs (c5.large) = 8; 0 of 5 vCPUs of the quota"
         ' L-1216C47A ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances") are in'
         " use; ask Service Quotas for 8 or more (aws service-quotas"
         " request-service-quota-increase --service-code ec2 --quota-code L-1216C47A"
@@ -963,7 +970,7 @@ def test_a_new_accounts_vcpus_are_too_few_for_the_default_stack_and_it_says_how_
 def test_load_nodes_need_vcpus_too_also_of_another_quota(clients, allow):
     allow(STANDARD, 11.0)
     load = {"LoadNodeCount": "2"}
-    words = "4 nodes in both arms x 2 vCPUs (c5.large) + 2 load nodes x 2 vCPUs (c5.large) = 12"
+    words = "4 nodes in all arms x 2 vCPUs (c5.large) + 2 load nodes x 2 vCPUs (c5.large) = 12"
     assert words in refusal(clients, changes=load)
     load |= {"LoadInstanceType": "g4dn.xlarge"}
     allow(("ec2", "L-DB2E81BA"), 4.0)

@@ -580,6 +580,10 @@ class TestPlan:
         with pytest.raises(InvalidCampaign, match=r"(?s)draws: .*pool.*rackrate pool"):
             borrowed.plan({})
 
+    def test_draws_of_one_arm_are_refused_because_they_compare_arms(self, machine):
+        with pytest.raises(InvalidCampaign, match=r"plan\.arms: draws compare arms"):
+            machine.plan({"plan": {"arms": ["treatment"]}})
+
     def test_an_earlier_run_that_cannot_be_compared_with_is_a_fault_of_the_plan(self, machine):
         with pytest.raises(InvalidCampaign, match=r"plan\.compare_with: there is no run"):
             machine.plan({"plan": {"compare_with": "nope"}})

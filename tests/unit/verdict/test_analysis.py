@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rackrate import registry
 from rackrate.measure.trials import RawValues
+from rackrate.verdict import wording
 from rackrate.verdict.analysis import against_earlier_runs, analyze_run
 from rackrate.verdict.evidence import Evidence
 from rackrate_contract.arms import InstanceNetwork, Node
@@ -66,6 +67,18 @@ VALUES = {
 def verdict_on(analysis, test):
     (finding,) = (v for v in analysis.verdicts if v.test == test)
     return finding
+
+
+def test_a_run_with_one_arm_concludes_with_the_medians_of_that_arm():
+    whole = evidence({key: series for key, series in VALUES.items() if key[1] == "treatment"})
+    arms = [arm for arm in whole.planned_run.arms if arm.name == "treatment"]
+    analysis = analyze_run(whole)
+    assert "no arm could be compared" in wording.sentence(())
+    sentence = wording.sentence((), summaries=analysis.summaries, arms=arms)
+    assert sentence == (
+        f"In the {arms[0].placement} placement group: tcp-1 throughput 9.50 Gbit/s and"
+        " rtt 155 µs at the median."
+    )
 
 
 def test_each_arm_but_the_baseline_has_a_verdict_on_each_metric_of_each_test():

@@ -249,7 +249,11 @@ def _read_steps(
         faults=faults,
     )
     if plans:
-        _check_earlier(next(iter(plans.values())), resources, faults)
+        plan = next(iter(plans.values()))
+        _check_earlier(plan, resources, faults)
+        if campaign.draws is not None and len(plan.arms) == 1:
+            only = "draws compare arms, and this is one"
+            faults.add("plan.arms", only, "name two arms, or sweep over values with one")
     return _Steps(change, counts, plans)
 
 

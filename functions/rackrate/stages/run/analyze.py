@@ -61,6 +61,8 @@ def analyze(run_id: str, resources: Resources, *, after_failure: bool) -> Analyz
         conclusion=wording.sentence(
             analysis.verdicts,
             analysis.regressions,
+            summaries=analysis.summaries,
+            arms=evidence.planned_run.arms,
             marks=analysis.marks,
             measured=measured,
             differences=analysis.regression_differences,

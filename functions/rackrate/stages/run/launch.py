@@ -80,7 +80,7 @@ class Launched(Document):
     """How many were started; 0 when nothing is missing."""
     repeated: tuple[BlockItem, ...] | None = None
     """The items to which they belong, if a make-up item repeats them. Ordinary items are in the
-    execution's input already, and a state has room for 512 pairs with half to spare."""
+    execution's input already, and a state has room for 600 pairs with a third to spare."""
     attempt: int
     """Which attempt at it this is."""
     wait_seconds: int

@@ -411,7 +411,7 @@ def _nodes(request: Request, facts: Facts, *, is_replaced: bool) -> Nodes:
         "" if is_replaced else request.stack_name,
         request.instance_type,
         request.node_count,
-        (request.treatment_reservation, request.baseline_reservation),
+        (request.treatment_reservation, request.baseline_reservation)[: request.arm_count],
         request.load_type,
         request.load_node_count if knows_load_type else 0,
     )
