@@ -99,13 +99,13 @@ class NodeLevels:
     def fault(self, node: str) -> str | None:
         """Why a node has no rank; None if it has one."""
         if node not in self.nodes:
-            return "it was not measured"
+            return "not measured"
         if len(self.pairs[node]) < _LEAST_PARTNERS:
             (other,) = self.pairs[node]
-            return f"it was measured with {host_name(other)} only, from which it cannot be told"
+            return f"measured with {host_name(other)} only, from which it cannot be told"
         blocks = int(np.isfinite(self.series[self.nodes.index(node)]).sum())
         if blocks < LEAST_BLOCKS:
-            return f"it was measured in {counted(blocks, 'block')}; a rank needs {LEAST_BLOCKS}"
+            return f"measured in {counted(blocks, 'block')}; a rank needs {LEAST_BLOCKS}"
         return None
 
     def only(self, nodes: Sequence[str]) -> NodeLevels:

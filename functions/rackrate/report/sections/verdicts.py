@@ -27,8 +27,10 @@ _STEADINESS: Mapping[Word, str] = {
 }
 
 
-def verdicts_section(page: Material) -> Part:
-    """The verdicts of the run, with charts of their intervals and levels."""
+def verdicts_section(page: Material) -> Part | None:
+    """The verdicts of the run, with charts of their intervals and levels; None with one arm."""
+    if len(page.results.arms) == 1:
+        return None
     return Part(
         "verdicts",
         "Verdicts",
