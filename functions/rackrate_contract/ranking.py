@@ -9,6 +9,8 @@ from rackrate_text.words import counted, host_name, listed, metric_of_test, name
 
 #: The most nodes that a sentence names.
 _MOST_NAMES = 12
+#: The most nodes that it names for making others look worse.
+_MOST_PARTNERS = 3
 
 
 class NodeFigure(Document):
@@ -144,9 +146,12 @@ class Ranking(Document):
             for figure in node.figures
             if not node.is_worse
         )
-        for partner, names in names_by_reason(with_one).items():
+        partners = [*names_by_reason(with_one).items()]
+        for partner, names in partners[:_MOST_PARTNERS]:
             one = host_name(partner)
             lines.append(f"Worse only with {one}: {listed(names, most=_MOST_NAMES)}.")
+        if more := {name for _, names in partners[_MOST_PARTNERS:] for name in names}:
+            lines.append(f"{counted(len(more), 'more node')} are worse only with one other.")
         if self.least_partners < len(self.nodes) - 1:
             lines.append(
                 f"A node was measured with {self.least_partners} others or more, not with all: what"

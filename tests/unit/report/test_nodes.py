@@ -12,6 +12,8 @@ def test_the_page_names_the_worse_node_and_marks_it_in_the_matrix_of_its_arm() -
     text = page.striptags()
     assert text.count("Worse than the rest: ip-10-1-0-2.") == 1
     assert "not among the 3 best" in text
+    table = text[text.index("Medians of the trials in which a node took part") :]
+    assert table.index("ip-10-1-0-2") < table.index("ip-10-1-0-0")
     matrices = page.split('data-figure="matrix"')[1:]
     marked = ["\u25bc: worse than the rest" in matrix for matrix in matrices]
     assert marked == [True, False, True, False]

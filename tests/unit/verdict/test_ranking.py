@@ -98,6 +98,14 @@ def test_the_neighbours_of_a_slow_node_in_a_ring_are_worse_only_with_it():
     assert ranking.least_partners == 2
 
 
+def test_of_many_slow_nodes_in_a_ring_a_few_are_named_for_what_their_neighbours_look_like():
+    ranking = ranked(*[*[0.0] * 7, -0.5] * 4, pairing="ring")
+    assert len(ranking.worse) == 4
+    sentences = ranking.sentences()
+    assert sum("Worse only with" in each for each in sentences) == 3
+    assert "2 more nodes are worse only with one other." in sentences
+
+
 def test_a_node_with_one_partner_or_too_few_blocks_has_no_rank_and_a_reason():
     lost = {("node-0001", block) for block in (1, 2)}
     ranking = ranked(0.0, 0.0, 0.0, 0.0, 0.0, lose=lost)

@@ -33,6 +33,15 @@ def nodes_section(page: Material) -> Part | None:
     after: dict[str, list[Node]] = defaultdict(list)
     for each in page.replacements:
         after[each.place].append(each.node)
+    nodes = [
+        (arm, node)
+        for arm in page.results.arms
+        for first in arm.nodes
+        for node in (first, *after[first.name])
+    ]
+    # A table of many nodes is cut, and these are what to look at.
+    worse = {name for each in page.rankings for name in each.worse}
+    nodes.sort(key=lambda of: of[1].name not in worse)
     rows = [
         {
             "node": Cell(host_name(node.name), "head", _facts(node), arm=page.arm_number(arm.name)),
@@ -50,9 +59,7 @@ def nodes_section(page: Material) -> Part | None:
             or None,
             "failed trials": number(failed[node.name] or None),
         }
-        for arm in page.results.arms
-        for first in arm.nodes
-        for node in (first, *after[first.name])
+        for arm, node in nodes
     ]
     return Part(
         "nodes",
