@@ -24,7 +24,11 @@ Json = Mapping[str, Any]
 def render() -> str:
     """The tables as Markdown."""
     names = ("NAMESPACE", "rackrate:NAMESPACE", "STACK")
-    manifests = [*tenancy.manifests(*names), *tenancy.host_manifests(*names)]
+    manifests = [
+        *tenancy.manifests(*names),
+        *tenancy.keeper_manifests(*names),
+        *tenancy.host_manifests(*names),
+    ]
     rows = (row for path in TEMPLATES for row in _roles(path))
     roles = table(("role", "of", "service", "may", "on any resource"), rows)
     rules = table(("kind", "name", "may"), _rules(manifests))

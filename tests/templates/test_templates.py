@@ -528,7 +528,12 @@ def test_functions_that_talk_to_the_cluster_and_no_others_may_enter_it():
     assert entries == talking | {"change"}, "change talks to it in rackrate.changes"
     for entry in inside:
         assert "AccessPolicies" not in entry["Properties"]
-        assert entry["Properties"]["KubernetesGroups"] == [{"Ref": "RunnersGroup"}]
+        groups, *more = entry["Properties"]["KubernetesGroups"]
+        assert groups == {"Ref": "RunnersGroup"}
+        is_restore = entry["Properties"]["PrincipalArn"]["Fn::GetAtt"][0] == "RestoreRole"
+        no_value = {"Ref": "AWS::NoValue"}
+        keepers = ["KnowsNodeGroups", {"Fn::Sub": "${RunnersGroup}:keepers"}, no_value]
+        assert more == ([{"Fn::If": keepers}] if is_restore else []), "only it labels nodes"
 
 
 def test_no_policy_but_that_of_a_key_for_its_account_allows_every_action():

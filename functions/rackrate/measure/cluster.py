@@ -155,6 +155,7 @@ class Cluster:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        content: str = "application/json",
         read_seconds: float = 30,
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
@@ -174,7 +175,7 @@ class Cluster:
                 json=body,
                 headers={
                     "Accept": "application/json",
-                    "Content-Type": "application/json",
+                    "Content-Type": content,
                     "User-Agent": "rackrate",
                     "Authorization": self._authorization(),
                 },
@@ -259,6 +260,12 @@ class Cluster:
         """Overwrite the object at a path."""
         with _translated(self.name):
             self._request("PUT", path, body=dict(manifest))
+
+    def label(self, path: str, labels: Mapping[str, str]) -> None:
+        """Add labels to the object at a path, unless it does not exist any more."""
+        with _translated(self.name, missing_is_fine=True):
+            body = {"metadata": {"labels": dict(labels)}}
+            self._request("PATCH", path, body=body, content="application/merge-patch+json")
 
     def delete(self, path: str, *, foreground: bool = False, at_once: bool = False) -> None:
         """Delete an object; it is no error when the object is missing.

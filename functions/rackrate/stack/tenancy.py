@@ -89,6 +89,30 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
     ]
 
 
+def keeper_manifests(namespace: str, group: str, owner: str) -> list[Json]:
+    """The right to label nodes, which only a stack has that made the cluster.
+
+    Kubernetes has no smaller right than that to change all of a node. Its group is that of the
+    function that ends campaigns. See `manifests`.
+    """
+    name = f"rackrate:{namespace}:node-keeper"
+    return [
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": _metadata(name, {STACK: owner}),
+            "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}],
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": _metadata(f"{name}s", {STACK: owner}),
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": _subjects(f"{group}:keepers"),
+        },
+    ]
+
+
 def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
     """The objects that host networking needs: first an admission policy, then a second namespace.
 

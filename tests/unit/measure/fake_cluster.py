@@ -166,6 +166,12 @@ class FakeCluster:
             (self.on_member if is_member else self.on_client)(created)
         return created
 
+    def label(self, path: str, labels: dict[str, str]) -> None:
+        """Add labels to a node."""
+        for each in self.nodes:
+            if path == f"/api/v1/nodes/{each['metadata']['name']}":
+                each["metadata"]["labels"] |= labels
+
     def replace(self, path: str, manifest: dict[str, Any]) -> None:
         self.objects[path] = manifest
 

@@ -50,6 +50,7 @@ class Api(http.server.BaseHTTPRequestHandler):
                 "path": path,
                 "query": dict(urllib.parse.parse_qsl(query)),
                 "body": body,
+                "type": self.headers["Content-Type"],
                 "token": self.headers["Authorization"],
             }
         )
@@ -63,7 +64,7 @@ class Api(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _answer
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
 
     def log_message(self, *arguments):
         """Log nothing."""
@@ -353,6 +354,15 @@ def test_what_exists_but_cannot_be_read_is_being_deleted_and_tried_again(api, cl
     api.answers["GET", f"{PODS}/p"] = status(404, "not found")
     with pytest.raises(ClusterUnreachable, match=r"Pod p .* being deleted"):
         cluster.create(PODS, {"kind": "Pod", "metadata": {"name": "p"}})
+
+
+def test_labels_are_added_by_a_merge_and_a_missing_object_is_no_error(api, cluster):
+    api.answers["PATCH", "/api/v1/nodes/a"] = (200, {})
+    cluster.label("/api/v1/nodes/a", {"x": "1"})
+    assert api.requests[-1]["body"] == {"metadata": {"labels": {"x": "1"}}}
+    assert api.requests[-1]["type"] == "application/merge-patch+json"
+    api.answers["PATCH", "/api/v1/nodes/b"] = (404, {"message": "not found"})
+    cluster.label("/api/v1/nodes/b", {"x": "1"})
 
 
 def test_what_is_replaced_is_sent_whole(api, cluster):

@@ -46,7 +46,7 @@ def request(kind, *, namespace="bench", **extra):
     return cloudformation_request(kind, {}, **extra)
 
 
-def environment(*, namespace="bench", owner="my-stack", host="false"):
+def environment(*, namespace="bench", owner="my-stack", host="false", owns="false"):
     return {
         "AWS_DEFAULT_REGION": "us-east-1",
         "CLUSTER_NAME": "cluster",
@@ -54,6 +54,7 @@ def environment(*, namespace="bench", owner="my-stack", host="false"):
         "GROUP": f"rackrate:{namespace}",
         "OWNER": owner,
         "HOST_NETWORK": host,
+        "OWNS_NODES": owns,
         "STACK_ID": STACK_ID,
         "ROLE_ARN": "arn:aws:iam::123456789012:role/bootstrap",
         "ADMINISTRATOR_POLICY_ARN": "arn:aws:eks::aws:cluster-access-policy/Admin",
@@ -111,6 +112,18 @@ def test_create_makes_everything_and_again_changes_nothing(empty):
     assert len(before) == 8
     serve("Create", empty)
     assert set(empty.objects) == set(before)
+
+
+def test_only_a_stack_that_made_the_cluster_may_label_its_nodes(empty):
+    tenant = bootstrap.Tenant.from_environment(environment(owns="true"))
+    bootstrap.serve_request(request("Create"), tenant, lambda: empty, Rights(), 5)
+    role, binding = (
+        each for each in empty.objects.values() if "node-keeper" in each["metadata"]["name"]
+    )
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]
+    assert [each["name"] for each in binding["subjects"]] == ["rackrate:bench:keepers"]
+    bootstrap.serve_request(request("Delete"), tenant, lambda: empty, Rights(), 5)
+    assert not [path for path in empty.objects if "keeper" in path]
 
 
 def test_update_corrects_what_somebody_changed(empty):

@@ -70,6 +70,7 @@ class Tenant:
         owner: name of the root stack; objects with another stack's mark are left alone.
         host_network: whether pods may use the nodes' own network, in a second namespace.
         stack_id: id of the root stack; requests of another stack are refused.
+        owns_nodes: whether the stack made the cluster and its nodes.
     """
 
     namespace: str
@@ -77,6 +78,7 @@ class Tenant:
     owner: str
     host_network: bool = False
     stack_id: str = ""
+    owns_nodes: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
@@ -87,12 +89,15 @@ class Tenant:
             owner=environment["OWNER"],
             host_network=environment["HOST_NETWORK"] == "true",
             stack_id=environment["STACK_ID"],
+            owns_nodes=environment["OWNS_NODES"] == "true",
         )
 
     @property
     def ordinary(self) -> list[Json]:
-        """The objects that every stack needs."""
-        return tenancy.manifests(self.namespace, self.group, self.owner)
+        """The objects that every such stack needs."""
+        names = self.namespace, self.group, self.owner
+        keeper = tenancy.keeper_manifests(*names) if self.owns_nodes else []
+        return [*tenancy.manifests(*names), *keeper]
 
     @property
     def host(self) -> list[Json]:
