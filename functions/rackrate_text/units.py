@@ -86,6 +86,16 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{figure} {_PREFIXES[power]}{unit}"
 
 
+def read_quantity(text: str, unit: str) -> float | None:
+    """The value of a text such as `9.5 Gbit/s` or `90us` in a unit; None if it is none above 0."""
+    match = re.fullmatch(rf"\s*(\d+(?:\.\d+)?)\s*(.?){re.escape(unit)}\s*", text, re.ASCII)
+    powers = {prefix: power for power, prefix in _PREFIXES.items()}
+    prefix = match[2].replace("u", "µ").replace("\u03bc", "µ") if match else None
+    if match is None or prefix not in powers or (prefix and unit not in UNITS):
+        return None
+    return float(match[1]) * 10.0 ** powers[prefix] or None
+
+
 def ratio(value: float | None) -> str:
     """A ratio, such as `0.850`, `1.98` or `113`: three digits, at most three decimals."""
     if value is None or math.isnan(value):

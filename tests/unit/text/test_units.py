@@ -22,6 +22,7 @@ from rackrate_text.units import (
     prefixed,
     quantity,
     ratio,
+    read_quantity,
     shift,
     unit_of,
 )
@@ -260,3 +261,33 @@ def test_a_unit_that_nobody_knows_names_the_file_to_edit():
     assert unit_of("transactions/s").column == "transactions_per_second"
     with pytest.raises(ValueError, match=r"rackrate_text/units\.py"):
         unit_of("furlong")
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("90us", "s", 90e-6),
+        ("90 µs", "s", 90e-6),
+        ("90 \u03bcs", "s", 90e-6),
+        (" 0.5 ms ", "s", 5e-4),
+        ("2s", "s", 2.0),
+        ("9.5 Gbit/s", "bit/s", 9.5e9),
+        ("19800 transactions/s", "transactions/s", 19_800.0),
+        ("19 ktransactions/s", "transactions/s", None),
+        ("90", "s", None),
+        ("90 Gbps", "bit/s", None),
+        ("-1 ms", "s", None),
+        ("0 ms", "s", None),
+        ("1e-3 s", "s", None),
+        ("90 xs", "s", None),
+    ],
+)
+def test_a_quantity_is_read_with_its_unit_or_not_at_all(text, unit, value):
+    read = read_quantity(text, unit)
+    assert read == (None if value is None else pytest.approx(value))
+
+
+@given(st.floats(1, 1e14))
+def test_what_is_written_of_a_bandwidth_is_read_back(value):
+    text = quantity(value, "bit/s")
+    assert read_quantity(text, "bit/s") == pytest.approx(value, rel=0.006)
