@@ -35,6 +35,7 @@ CAMPAIGNS = ROOT / "docs" / "campaigns" / "README.md"
 _OBJECTS = {
     "Blocks": '{"least": n, "most": m}',
     "Draws": '{"least": n, "most": m}',
+    "HuntInput": '{"test": name, …}',
     "RandomPairs": '{"random": k}',
     "Volume": '{"storage_class": name, "gib": n}',
 }

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..completion import complete_campaign
+from ..errors import Refusal
 from ..following.campaign_outcome import (
     FollowedCampaign,
     conclude_campaign,
@@ -30,9 +31,11 @@ from ..reading.campaign_input import (
     check_about_arms,
     check_requirements,
     read_campaign,
+    read_hunt,
 )
 from ..reading.campaigns import Campaign
 from ..reading.kinds import CAMPAIGN
+from ..reading.plan import Json
 from ..reading.requirements import Requirement, parse_requirements
 from ..reading.run_ids import checked_id, find_finished, find_record, new_id
 from ..reading.stack import Outcome, Stack
@@ -178,6 +181,78 @@ def _detach(output: Output, stack: Stack, campaign_id: str, text: str) -> None:
     output.note(f"`rackrate campaign watch {campaign_id}` follows it to its end.")
     output.line(campaign_id)
     output.document({"campaign": {"id": campaign_id}, "stack": stack.name, "execution_arn": arn})
+
+
+@app.command("hunt", cls=Command)
+@one_sentence
+def hunt_nodes(
+    test: Annotated[
+        str | None, typer.Argument(metavar="TEST", help="The test to hunt by, such as rtt.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(metavar="METRIC", help="A metric of it.")] = None,
+    arm: Annotated[str | None, typer.Option(metavar="ARM", help="Whose nodes to draw.")] = None,
+    at_most: Annotated[str | None, typer.Option(metavar="VALUE", help="Such as 90us.")] = None,
+    at_least: Annotated[str | None, typer.Option(metavar="VALUE", help="Such as 9Gbit/s.")] = None,
+    best_share: Annotated[float | None, typer.Option(metavar="SHARE", help="As 0.1.")] = None,
+    dollars_per_percent: Annotated[
+        float | None, typer.Option(metavar="DOLLARS", help="What 1 % is worth.")
+    ] = None,
+    most: Annotated[int | None, typer.Option(metavar="N", min=1, max=60, help="Draws.")] = None,
+    plan: PlanOption = None,
+    budget: BudgetOption = None,
+    continues: Annotated[
+        str | None,
+        typer.Option(
+            "--continue",
+            metavar="CAMPAIGN",
+            help="Look again at the nodes that a hunt kept; draw only with --most.",
+            autocompletion=complete_campaign,
+        ),
+    ] = None,
+    out: OutOption = Path("out"),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only plan: print steps, time and cost.")
+    ] = False,
+    stack_name: StackOption = "rackrate",
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw new nodes until the present ones are good enough, and leave them.
+
+    Good enough is a value, a share of the best placements, or what 1 % is worth. Without any it
+    stops where the expected rank among the draws is best. The default is 12 draws of the first arm
+    that is not the baseline, by the test's primary metric.
+
+    Example: rackrate campaign hunt rtt --at-most '90 us' --most 12 --budget 5
+    """
+    goal: dict[str, Json | None] = {
+        "test": test,
+        "metric": metric,
+        "arm": arm,
+        "at_most": at_most,
+        "at_least": at_least,
+        "best_share": best_share,
+        "dollars_per_percent": dollars_per_percent,
+    }
+    options = Options(
+        plan=plan,
+        draws=None if most is None else str(most),
+        budget=budget,
+        continues=continues,
+        dry_run=dry_run,
+    )
+    document = read_hunt(options, goal)
+    campaign_id = new_id("campaign")
+    files.prepare(out)
+    stack = _stack(stack_name)
+    if continues is not None:
+        kept = find_finished(stack, CAMPAIGN, continues)
+        if kept.kind != "hunt":
+            raise Refusal(f"{kept.id} is no hunt; use `rackrate campaign run --continue`.")
+        document["continue"] = kept.id
+    output = Output(as_json, is_verbose=verbose)
+    output.note(f"Campaign {campaign_id} on stack {stack.name}")
+    run_to_the_end(output, stack, campaign_id, as_text(document, options), AtEnd((), out))
 
 
 @app.command("watch", cls=Command)

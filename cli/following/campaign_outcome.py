@@ -114,9 +114,9 @@ def require_answers(campaign_id: str, stored: CampaignFiles) -> CampaignResults:
             f"Campaign {campaign_id} has no results; name one that measured, `rackrate campaign"
             " list` shows them."
         )
-    if stored.results.campaign.kind == "sweep":
+    if (kind := stored.results.campaign.kind) in ("sweep", "hunt"):
         raise Refusal(
-            f"Campaign {campaign_id} is a sweep, which has no answers; leave out --require."
+            f"Campaign {campaign_id} is a {kind}, which has no answers; leave out --require."
         )
     return stored.results
 

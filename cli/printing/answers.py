@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import UNKNOWN, change, changes, dollars, duration, percent, quantity
-from rackrate_text.words import counted
+from rackrate_text.words import counted, host_name, listed, metric_of_test
 
 from ..reading.campaigns import Campaign
 from ..reading.records import GOOD
 from .verdict import STYLES, plain_table, print_scale, say, why_open, word
 
 if TYPE_CHECKING:
-    from rackrate_contract.campaign import Answer, CampaignResults, Step, SweepCell
+    from rackrate_contract.campaign import Answer, CampaignResults, Hunt, Step, SweepCell
 
 MOST_LINES = 12
 """The answers take no more lines than that; the page has all."""
@@ -37,7 +37,13 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
     for cells in _by_metric(results.sweep):
         say(console, f"{cells[0].name}, {cells[0].arm}", style="bold")
         console.print(_sweep_table(cells, console.width))
-    if not results.answers and not results.sweep:
+    if (hunt := results.hunt) is not None:
+        console.print(_hunt_table(hunt, console.width))
+        say(console, hunt.text)
+        if results.stopped is not None:
+            say(console, results.stopped.text)
+        say(console, hunt.kept_in_words(results.campaign.id))
+    elif not results.answers and not results.sweep:
         say(console, "No answer: too few runs have results.")
         say(console, results.conclusion)
     elif verbose:
@@ -172,6 +178,16 @@ def _sweep_table(cells: Sequence[SweepCell], width: int) -> Table:
             "" if cell is cells[0] else _with_interval(cell.ratio, cell.shown_interval),
             Text(verdict, style=STYLES.get(verdict, "")),
         )
+    return table
+
+
+def _hunt_table(hunt: Hunt, width: int) -> Table:
+    table = plain_table(width)
+    for heading in ("Draw", metric_of_test(hunt.test, hunt.metric), "95 % CI", "Nodes"):
+        table.add_column(heading, overflow="fold")
+    for number, draw in enumerate(hunt.draws, start=1):
+        nodes = listed(map(host_name, draw.nodes), most=2)
+        table.add_row(str(number), *hunt.figures(draw), Text(nodes))
     return table
 
 

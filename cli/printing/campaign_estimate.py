@@ -20,7 +20,7 @@ from .verdict import say
 if TYPE_CHECKING:
     from rackrate_contract.estimates import EstimatedCampaign, Power, Span
 
-_NOUNS = {"draws": "draws", "sweep": "runs", "pool": "runs"}
+_NOUNS = {"draws": "draws", "hunt": "draws", "sweep": "runs", "pool": "runs"}
 
 
 def print_campaign_estimate(

@@ -242,7 +242,7 @@ def describe_campaign(campaign: Campaign, run: str = "") -> str:
     # The stack writes the step into the phase.
     first = campaign.phase or campaign.status
     if run:
-        noun = "draw" if campaign.kind == "draws" else "step"
+        noun = "draw" if campaign.kind in ("draws", "hunt") else "step"
         first = f"{part_of(noun, campaign.pace)}, {run}"
     return f"{first}\n{campaign.spent}" if campaign.spent else first
 

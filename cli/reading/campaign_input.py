@@ -65,6 +65,27 @@ def read_campaign(options: Options) -> dict[str, Json]:
     return document
 
 
+def read_hunt(options: Options, goal: Mapping[str, Json | None]) -> dict[str, Json]:
+    """The input of a hunt. Raises Refusal for one that cannot be.
+
+    Args:
+        options: the options that other campaigns have, too.
+        goal: the fields of `hunt`; None for those that were not given.
+    """
+    document = read_campaign(options)
+    given: dict[str, Json] = {name: value for name, value in goal.items() if value is not None}
+    if given and options.continues is not None:
+        raise Refusal(
+            f"--continue takes over the goal of the hunt; leave out {listed(given)}, because only"
+            " --most and --budget may differ."
+        )
+    if "test" not in given and options.continues is None:
+        raise Refusal("A hunt needs a test; name one, such as `rackrate campaign hunt rtt`.")
+    if given:
+        document["hunt"] = given
+    return document
+
+
 def as_text(document: Mapping[str, Json], options: Options) -> str:
     """The input as text for the execution. Raises Refusal when it is too large."""
     return as_input(document, CAMPAIGN, options.file or options.plan)
@@ -122,10 +143,10 @@ def check_requirements(
         )
     if document.get("dry_run"):
         raise Refusal("--require needs answers and a dry run has none; leave out one of them.")
-    if "sweep" in document:
+    if kind := next((kind for kind in ("sweep", "hunt") if kind in document), None):
         raise Refusal(
-            "--require is about answers over draws and a sweep has none; leave it out, or give it"
-            " to `rackrate run` for a single value."
+            f"--require is about answers over draws and a {kind} has none; leave it out, or give it"
+            " to `rackrate run`."
         )
     check_about_arms(requirements)
     plan = document.get("plan", {})

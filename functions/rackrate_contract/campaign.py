@@ -12,17 +12,19 @@ from pydantic import ConfigDict, Field
 from rackrate_contract.capacity import UNFILLED, Capacity, Launch
 from rackrate_contract.document import Document, Json
 from rackrate_contract.verdicts import Better, Difference, Ends, Word
-from rackrate_text.words import counted, metric_of_test
+from rackrate_text.units import UNKNOWN, quantity
+from rackrate_text.words import counted, host_name, listed, metric_of_test
 
 CAMPAIGN: Literal["rackrate.campaign.v1"] = "rackrate.campaign.v1"
 #: What a campaign's steps have in common: each gets new nodes, each has another value, or they are
-#: runs that were made before.
-CampaignKind = Literal["draws", "sweep", "pool"]
+#: runs that were made before. A hunt draws new nodes of one arm until they are good enough.
+CampaignKind = Literal["draws", "sweep", "pool", "hunt"]
 _Ended = Literal["succeeded", "degraded", "failed", "aborted", "timed_out"]
 CampaignStatus = Literal[_Ended, "running", "invalid", "dry_run", "skipped"]
 #: What an answer is about. With fewer than `LEAST_DRAWS` draws nothing can be said of the group.
 #: A pool of fewer stacks is about those.
 AnswerScope = Literal["these draws", "these stacks", "the placement group"]
+_NODES_NAMED = 4
 #: Separates the ids of the runs of a draw.
 BETWEEN_RUNS = ", "
 
@@ -245,16 +247,95 @@ class SweepCell(Document):
         return self.ci_simultaneous or self.ci95
 
 
+class HuntedDraw(Document):
+    """What a hunt measured on one placement."""
+
+    run_id: str
+    nodes: dict[str, str | None]
+    """The instance id of each node, by its name; null if it is not known."""
+    value: float
+    """The median of its trials, in the metric's unit."""
+    ci95: Ends | None
+    """Its interval within the run, from the variability between blocks; null with one block."""
+
+
+class SinceKept(Document):
+    """What has become of the nodes that an earlier hunt kept."""
+
+    campaign: str
+    """Such as `campaign campaign-20261121-082710-d4cc`."""
+    gone: tuple[str, ...]
+    """The kept nodes that were not found any more; `ratio` is null if there are any."""
+    ratio: float | None
+    """The figure now divided by the figure then."""
+    ci95: Ends | None
+
+
+class Hunt(Document):
+    """The present nodes of an arm among all placements that draws may give."""
+
+    test: str
+    metric: str
+    unit: str
+    better: Better
+    arm: str
+    arm_title: str
+    goal: str
+    """What is good enough, in words."""
+    draws: tuple[HuntedDraw, ...]
+    """In order. The last is the present placement if `is_present`."""
+    is_present: bool
+    """Whether the present nodes were measured; not if the last step has no result."""
+    met: bool | None = None
+    """Whether they are good enough; null without a goal, and if they were not measured."""
+    rank: int | None = None
+    """Among the draws; 1 is the best."""
+    better_than: float | None = None
+    """The share of placements than which the present one is better."""
+    better_than_ci95: Ends | None = None
+    chance: float | None
+    """The probability that the next draw meets the goal; null if it is not known."""
+    gain: float | None = None
+    """What going on would gain on average, in the metric's unit: with as many draws as the hunt
+    has left, at least one, and stopping in time. Null with fewer than three draws."""
+    dollars_per_draw: float | None
+    since: SinceKept | None
+    text: str
+    """The same in sentences."""
+
+    @property
+    def headline(self) -> str:
+        """The first of the sentences."""
+        return self.text.partition(". ")[0].rstrip(".") + "."
+
+    def figures(self, draw: HuntedDraw) -> tuple[str, str]:
+        """A draw's value, and its interval or a dash."""
+        ends = [quantity(end, self.unit) for end in draw.ci95 or ()]
+        return quantity(draw.value, self.unit), " to ".join(ends) or UNKNOWN
+
+    def kept_in_words(self, campaign_id: str) -> str:
+        """What has become of the present nodes, in sentences."""
+        if not self.is_present:
+            return "No nodes were kept."
+        names = listed(map(host_name, self.draws[-1].nodes), most=_NODES_NAMED)
+        return (
+            f"Kept, with the label rackrate.dev/kept: {names}. Protect them from scale-in, and from"
+            " consolidation by karpenter.sh/do-not-disrupt."
+            f" `rackrate campaign hunt --continue {campaign_id}` measures them again."
+        )
+
+
 class CampaignStopped(Document):
     """Why a campaign made no more steps."""
 
     after: int
     """The number of steps that it had made."""
     most: int
-    why: Literal["settled", "no prospect", "most", "budget", "failures", "unfilled"]
-    """`no prospect`: more draws would hardly settle another answer. `budget`: the next step would
-    have exceeded the budget. `failures`: too many steps failed in a row. `unfilled`: EC2 had no
-    capacity for too many steps in a row."""
+    why: Literal["settled", "no prospect", "most", "budget", "failures", "unfilled", "found"]
+    """`found`: a hunt's present nodes are good enough. `no prospect`: more draws would hardly
+    settle another answer, or meet a hunt's goal. `budget`: the next step would have exceeded the
+    budget. `failures`: too many steps failed in a row. `unfilled`: EC2 had no capacity for too many
+    steps in a row."""
     text: str
     """The same in a sentence."""
 
@@ -286,6 +367,8 @@ class CampaignResults(Document):
     """For a pool: what differed between its runs; `run` is the newest run's value."""
     pooling: str = ""
     """For a pool: which of its runs count as one draw, and why."""
+    hunt: Hunt | None = None
+    """For a hunt whose runs have results."""
     warnings: tuple[str, ...]
 
     @property

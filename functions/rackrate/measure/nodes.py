@@ -17,6 +17,8 @@ from rackrate_contract.selectors import Toleration, taint_text
 
 #: The label of nodes whose network is scaled down on purpose. Results report the scale.
 NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
+#: The label of nodes that a hunt has left in place; its value is the hunt's id.
+KEPT_LABEL = "rackrate.dev/kept"
 
 #: The VPC CNI's DaemonSet, and its container's name.
 CNI_DAEMON_SET = "aws-node"

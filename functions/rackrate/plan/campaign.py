@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -26,13 +26,15 @@ from rackrate.plan.faults import (
     whole_numbers,
 )
 from rackrate.plan.fields import without_started_by
+from rackrate.plan.hunt import HuntFor, read_hunt
 from rackrate.plan.model import Plan
-from rackrate.settings import Settings
+from rackrate.settings import Settings, StackArm
+from rackrate_contract.campaign import CampaignKind
 from rackrate_contract.document import Document, Json
 from rackrate_text.words import listed, nearest
 
-#: The fields that say what a campaign does. They exclude each other.
-_KINDS = ("draws", "sweep", "pool")
+#: The fields that say what a campaign does. They exclude each other, but a hunt may have draws.
+_KINDS = ("draws", "sweep", "pool", "hunt")
 #: The fields that a continued campaign may have besides `continue`.
 _ANEW = ("budget_dollars", "draws", "dry_run")
 #: The names of executions have at most 80 characters, and a run's is the campaign's and `-01`.
@@ -68,13 +70,17 @@ class Uploaded(Document):
 
 
 class Campaign(Document):
-    """A checked campaign, with every default filled in. One of `draws`, `sweep`, `pool` is set."""
+    """A checked campaign, with every default filled in. One of `draws`, `sweep`, `pool` is set.
+
+    A hunt has `draws`, too.
+    """
 
     plan: Json
     """The plan of every run, as it was given."""
     draws: Draws | None
     sweep: Sweep | None
     pool: tuple[str | Uploaded, ...] | None
+    hunt: HuntFor | None = None
     pause_minutes: int = 0
     series: str | None
     skip_if_running: bool = False
@@ -84,10 +90,10 @@ class Campaign(Document):
     dry_run: bool
 
     @property
-    def kind(self) -> Literal["draws", "sweep", "pool"]:
+    def kind(self) -> CampaignKind:
         """What it does."""
-        if self.pool is not None:
-            return "pool"
+        if self.pool is not None or self.hunt is not None:
+            return "pool" if self.hunt is None else "hunt"
         return "draws" if self.sweep is None else "sweep"
 
     @property
@@ -139,6 +145,8 @@ def read_campaign(
     owns_nodes: bool,
     before: Mapping[str, Any] | None,
     faults: Faults,
+    arms: Sequence[StackArm] = (),
+    idles: bool = False,
 ) -> Campaign:
     """Read a campaign's input. Faults are added to `faults`; invalid fields have their defaults.
 
@@ -152,6 +160,8 @@ def read_campaign(
         before: the input of the campaign that this one continues; None if it continues none, or
             one that does not exist.
         faults: where faults are added.
+        arms: the stack's arms.
+        idles: whether the stack removes its nodes after each run.
     """
     fields = whole_numbers(_with_earlier_fields(without_started_by(raw), before, faults))
     model = read_fields(fields, CampaignInput, faults, "leave out what the defaults say already")
@@ -161,7 +171,7 @@ def read_campaign(
     _check_kinds(model, fields, faults)
     if pool is None and not owns_nodes:
         faults.add(
-            "sweep" if model.sweep is not None else "draws",
+            next((name for name in ("hunt", "sweep") if getattr(model, name) is not None), "draws"),
             "this stack did not make the cluster, and replaces and changes nothing in it",
             "make runs on different days or clusters, and pool them:"
             ' {"pool": ["<run>", "<run>"]}, or rackrate pool',
@@ -173,11 +183,17 @@ def read_campaign(
     draws = None
     if sweep is None and pool is None:
         draws = USUAL_DRAWS if model.draws is None else Draws.of(model.draws)
+    hunt, plan = None, model.plan
+    if draws is not None and model.hunt is not None:
+        # A hunt stops as soon as the present nodes are good enough.
+        draws = Draws(least=1, most=draws.most)
+        hunt, plan = read_hunt(model, most=draws.most, arms=arms, idles=idles, faults=faults)
     return Campaign(
-        plan={k: v for k, v in model.plan.items() if k not in ("dry_run", "campaign")},
+        plan={k: v for k, v in plan.items() if k not in ("dry_run", "campaign")},
         draws=draws,
         sweep=sweep,
         pool=pool,
+        hunt=hunt,
         pause_minutes=model.pause_minutes,
         series=model.series,
         skip_if_running=model.skip_if_running,
@@ -214,6 +230,8 @@ def _check_id(campaign_id: str, faults: Faults) -> None:
 def _check_kinds(model: CampaignInput, raw: object, faults: Faults) -> None:
     fields: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
     chosen = [name for name in _KINDS if fields.get(name) is not None]
+    if "hunt" in chosen and "draws" in chosen:
+        chosen.remove("draws")
     if len(chosen) > 1:
         first, second = chosen[:2]
         problem = f"excludes {first}: a campaign does one of {listed(_KINDS, 'or')}"
@@ -221,10 +239,10 @@ def _check_kinds(model: CampaignInput, raw: object, faults: Faults) -> None:
     if model.sweep is None and "runs_per_step" in fields:
         problem = "is only for a sweep"
         faults.add("runs_per_step", problem, "remove it; draws says how many draws")
-    if model.series is not None and (model.sweep is not None or model.pool is not None):
-        faults.add("series", "is only for draws", "remove it")
-    if model.pause_minutes and (model.sweep is not None or model.pool is not None):
-        faults.add("pause_minutes", "is only for draws", "remove it")
+    if chosen and chosen[0] != "draws":
+        for name in ("series", "pause_minutes"):
+            if getattr(model, name):
+                faults.add(name, "is only for draws", "remove it")
     if model.pool is not None:
         faults += [
             Fault(name, "is not for a pool, which measures nothing", "remove it")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from rackrate.plan.fields import JsonSchemaField, LeastMost
 from rackrate.tools.base import NAME_PATTERN
@@ -38,7 +38,7 @@ class Draws(LeastMost):
             " the placement group.",
             examples=[4],
         ),
-    ]
+    ] = LEAST_DRAWS
     most: Annotated[
         int,
         Field(
@@ -48,6 +48,33 @@ class Draws(LeastMost):
             examples=[12],
         ),
     ]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_least(cls, value: Any) -> Any:
+        """Without the fewest draws they are the usual number, or the most if that is less."""
+        if isinstance(value, dict) and isinstance(most := value.get("most"), int):
+            return {"least": min(LEAST_DRAWS, most), **value}
+        return value
+
+
+class HuntInput(Document):
+    """What a hunt hunts for. At most one of the last four says what is good enough."""
+
+    test: str
+    """A test of the plan."""
+    metric: str | None = None
+    """A metric of it; the default is its primary one."""
+    arm: str | None = None
+    """The stack's arm whose nodes are drawn; the default is the first that is not the baseline."""
+    at_most: str | None = None
+    """A value with its unit, of a metric of which less is better."""
+    at_least: str | None = None
+    """A value with its unit, of a metric of which more is better."""
+    best_share: Annotated[float | None, Field(ge=0.01, lt=1)] = None
+    """Among which share of placements the nodes are to be; 0.1 is the best tenth."""
+    dollars_per_percent: Annotated[float | None, Field(gt=0, le=100_000)] = None
+    """What 1 % better is worth. The hunt stops when going on gains less than it costs."""
 
 
 def _draws_tag(value: object) -> str:
@@ -119,6 +146,15 @@ class CampaignInput(Document):
             examples=[2],
         ),
     ] = 2
+    hunt: Annotated[
+        HuntInput | None,
+        Field(
+            description="Draw new nodes of one arm until the present ones are good enough, and"
+            " leave them. The runs measure that arm alone. Without a goal the hunt stops where the"
+            " expected rank among its `draws` is best.",
+            examples=[{"test": "rtt", "at_most": "90 us"}],
+        ),
+    ] = None
     pool: Annotated[
         list[Any] | None,
         Field(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from rackrate.errors import Fault
-from rackrate.plan.campaign_fields import CampaignInput, Draws
+from rackrate.plan.campaign_fields import CampaignInput, Draws, HuntInput
 from rackrate.plan.fields import Blocks, PlanInput, RandomPairs
 from rackrate.workloads.base import Volume, WorkloadTest
 from rackrate_text.names import ID_WORDS, is_id
@@ -27,6 +27,8 @@ _UNIONS: Mapping[type[BaseModel], Mapping[str, type[BaseModel] | None]] = {
     CampaignInput: {"draws": Draws},
     WorkloadTest: {"storage": Volume},
 }
+#: The fields that take one kind of object.
+_OBJECTS: Mapping[str, type[BaseModel]] = {"hunt": HuntInput}
 #: What to do about a list that is too long, where it is not to make several runs.
 _TOO_LONG = {"compare_with": "name fewer", "pool": "name fewer"}
 #: The words for a bound, its name in pydantic's error, and what to write instead.
@@ -120,6 +122,8 @@ def faults_of(error: ValidationError, model: type[BaseModel], prefix: str) -> Fa
             # The second part is pydantic's tag for the branch of the union that it tried.
             location = (location[0], *location[2:])
             fields = branch.model_fields if (branch := unions[union]) else ()
+        elif issubclass(model, CampaignInput) and union in _OBJECTS:
+            fields = _OBJECTS[union].model_fields
         path = prefix + _path(location)
         faults.add(path, *_wording(detail, path, fields))
     return faults

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from rackrate.report import rendering
 from rackrate.report.campaign_material import CampaignMaterial
-from rackrate.report.sections import answers, campaign, campaign_meaning, capacity, steps, sweep
+from rackrate.report.sections import (
+    answers,
+    campaign,
+    campaign_meaning,
+    capacity,
+    hunt,
+    steps,
+    sweep,
+)
 from rackrate_contract.campaign import CampaignResults
 
 
@@ -25,6 +33,7 @@ def render_campaign(document: CampaignResults) -> str:
             campaign.opening(page),
             campaign_meaning.meaning_section(page),
             campaign.differences(page),
+            hunt.hunt_section(page),
             answers.answers_section(page),
             sweep.sweep_section(page),
             capacity.capacity_section(page),

@@ -12,6 +12,7 @@ from rackrate.plan.model import Plan
 from rackrate.plan.planned_run import ComparedMetric, PlannedRun
 from rackrate.results.pool import stack_of
 from rackrate.verdict import campaign, sweeps
+from rackrate.verdict import hunt as hunting
 from rackrate.verdict.capacity import capacities, launched_arms
 from rackrate.verdict.differences import differences
 from rackrate.verdict.evidence import Evidence, shared_tests
@@ -21,6 +22,7 @@ from rackrate_contract.campaign import (
     CampaignFacts,
     CampaignResults,
     CampaignStopped,
+    Hunt,
     Step,
     SweepCell,
 )
@@ -47,6 +49,7 @@ def build_campaign(
     least: int,
     most: int,
     stopped: CampaignStopped | None,
+    hunt: Hunt | None = None,
     warnings: Iterable[str] = (),
 ) -> CampaignResults:
     """Build campaign.json.
@@ -60,10 +63,11 @@ def build_campaign(
         least: the fewest draws that the campaign makes; only used for draws.
         most: the most draws that it makes; only used for draws.
         stopped: why it made no more steps, or None.
+        hunt: what a hunt knows of the present nodes; None for other campaigns.
         warnings: deviations from what was asked.
     """
-    is_sweep, is_pool = facts.kind == "sweep", facts.kind == "pool"
-    answers = () if is_sweep else answers_of_runs(facts, runs, least=least, most=most)
+    is_sweep, is_pool, is_hunt = (facts.kind == kind for kind in ("sweep", "pool", "hunt"))
+    answers = () if is_sweep or is_hunt else answers_of_runs(facts, runs, least=least, most=most)
     pooling = campaign.why_one_draw(_on_nodes(runs)) if is_pool and runs else ""
     cells = _cells(facts, steps, runs) if is_sweep else ()
     differed = tuple(_differences(runs)) if is_pool else ()
@@ -72,6 +76,8 @@ def build_campaign(
         conclusion = sweeps.conclusion(
             cells, title=lambda value: titles[value], grows=facts.swept == _GROWS
         )
+    elif is_hunt:
+        conclusion = "No draw of this hunt was measured." if hunt is None else hunt.text
     else:
         conclusion = campaign.conclusion(
             answers, pooled_differences=differed if is_pool else None, pooling=pooling
@@ -87,7 +93,7 @@ def build_campaign(
             update={"lab_scale": facts.lab_scale or next(iter(scales), None)}
         ),
         conclusion=conclusion,
-        method=sweeps.METHOD if is_sweep else campaign.METHOD,
+        method={"sweep": sweeps, "hunt": hunting}.get(facts.kind, campaign).METHOD,
         plan=plan,
         stopped=stopped,
         steps=tuple(steps),
@@ -97,6 +103,7 @@ def build_campaign(
         sweep=cells,
         differences=differed,
         pooling=pooling,
+        hunt=hunt,
         warnings=tuple(dict.fromkeys(warnings)),
     )
 

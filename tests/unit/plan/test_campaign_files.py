@@ -33,6 +33,7 @@ def test_every_campaign_that_is_documented_is_valid_at_every_step(path):
         owns_nodes=True,
         before=None,
         faults=faults,
+        arms=SETTINGS.arms,
     )
     change = CHANGES["draws" if campaign.sweep is None else campaign.sweep.change]
     values = campaign.sweep.values if campaign.sweep else (None,)

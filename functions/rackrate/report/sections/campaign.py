@@ -22,6 +22,7 @@ _KINDS: Mapping[CampaignKind, str] = {
     "draws": "campaign of draws",
     "sweep": "sweep",
     "pool": "pool of earlier runs",
+    "hunt": "hunt for a placement",
 }
 
 
@@ -59,7 +60,9 @@ def opening(page: CampaignMaterial) -> Part:
 
 def conclusion(page: CampaignMaterial) -> str:
     """The result of the campaign in one sentence."""
-    answers = page.results.answers
+    answers, hunt = page.results.answers, page.results.hunt
+    if hunt is not None:
+        return hunt.headline
     if page.metrics:
         return _conclusion_of_sweep(page)
     if not any(answer.draws for answer in answers):

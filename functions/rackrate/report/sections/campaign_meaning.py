@@ -23,8 +23,10 @@ from rackrate_text.units import change, changes, dollars, duration
 
 
 def meaning_section(page: CampaignMaterial) -> Part | None:
-    """The three sides of the decision; None if no step has a result."""
+    """The three sides of the decision; None for a hunt, and if no step has a result."""
     results, placements = page.results, page.results.placements
+    if results.campaign.kind == "hunt":
+        return None
     answered = results.sweep or any(answer.draws for answer in results.answers)
     if not (answered or results.capacity):
         return None

@@ -112,7 +112,10 @@ def _make(what: Change, step: CampaignStep, resources: Resources) -> Made:
             return woken._replace(progress={"waking": woken.progress})
         launches = woken.launches
     made = what.make(step.value, progress.get("made", {}), resources)
-    return made._replace(progress={"made": made.progress}, launches=(*launches, *made.launches))
+    # A hunt's first step changes nothing, and says so.
+    phase = made.phase.replace(what.title(step.value), step.change, 1)
+    launches += made.launches
+    return made._replace(progress={"made": made.progress}, launches=launches, phase=phase)
 
 
 def _with_load_nodes(
@@ -139,7 +142,7 @@ def _phase(record: CampaignRecord, step: CampaignStep, made: Made) -> str:
 def progress_of(record: CampaignRecord, step: CampaignStep) -> str:
     """Which step goes on, such as `draw 2 of at most 12`."""
     most = "at most " if record.least < record.steps else ""
-    called = "draw" if record.kind == "draws" else "step"
+    called = "draw" if record.kind in ("draws", "hunt") else "step"
     return f"{called} {step.number} of {most}{record.steps}"
 
 

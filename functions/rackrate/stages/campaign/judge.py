@@ -21,7 +21,8 @@ from rackrate.stages.campaign.change import going_on, progress_of
 from rackrate.times import later, now, seconds_between
 from rackrate.verdict import campaign as verdict
 from rackrate.verdict.capacity import never_fills
-from rackrate_contract.campaign import Answer, CampaignFacts, CampaignStopped
+from rackrate.verdict.hunt import hunted, stop_hunt
+from rackrate_contract.campaign import Answer, CampaignFacts, CampaignStopped, Hunt
 from rackrate_contract.capacity import UNFILLED
 from rackrate_contract.document import Document, Json
 from rackrate_contract.executions import CampaignRecord, RunRecord
@@ -30,6 +31,8 @@ from rackrate_text.failures import grouped
 from rackrate_text.units import dollars
 from rackrate_text.words import listed
 
+#: The change of a hunt's first step: none.
+PRESENT = "the present nodes"
 #: So many steps without a result in a row end a campaign: what fails twice will fail again.
 LOST_IN_A_ROW = 2
 
@@ -79,11 +82,13 @@ def judge(
         steps[-1] = ended
         _record_outcome(ended, record, planned, campaigns)
     runs = results_of(record, steps, resources)
-    answers = _answers(record, planned, runs)
+    answers, hunt = _answers(record, planned, runs), hunt_of(planned, steps, runs)
     progress = _progress(record, planned, steps, runs, answers)
+    if hunt is not None:
+        progress["conclusion"] = hunt.text
     campaigns.update(campaign_id, **progress)
     _check_losses(steps)
-    stopped = _stop(planned, steps, answers, spent=progress["usd"])
+    stopped = _stop(planned, steps, answers, hunt, spent=progress["usd"])
     if stopped is not None:
         return _end(stopped, campaign_id, steps, campaigns)
     step = _next_step(planned, steps)
@@ -117,10 +122,15 @@ def _next_step(planned: PlannedCampaign, steps: Sequence[CampaignStep]) -> Campa
         missing = {each.arm for each in before.launches if each.outcome != "filled"}
         progress = {"made": {KEEP: [arm for arm in planned.stack_arms if arm not in missing]}}
     is_first = all(step.source is not None for step in steps)
+    title = change_of(campaign).title(value)
+    if campaign.hunt is not None:
+        # A hunt first looks at the present nodes, and always leaves those of the other arms.
+        keep = [arm for arm in planned.stack_arms if is_first or arm != campaign.hunt.arm]
+        title, progress = PRESENT if is_first else title, {"made": {KEEP: keep}}
     pause = 0 if is_first else 60 * campaign.pause_minutes
     return CampaignStep(
         number=number,
-        change=change_of(campaign).title(value),
+        change=title,
         value=value,
         run_id=run_id_of_step(planned.campaign_id, number),
         status="changing",
@@ -209,7 +219,7 @@ def _record_outcome(
     """Record a step that has ended, with what later steps and campaigns need of it."""
     if step.has_result and record.series is not None:
         campaigns.add_to_series(record.series, step.run_id)
-    if step.has_result and step.change_seconds is not None:
+    if step.has_result and step.change_seconds is not None and step.change != PRESENT:
         campaigns.note_change(change_of(planned.campaign).name, step.change_seconds)
     # The step last: a call that is repeated looks only at a step that is still open.
     campaigns.put_step(planned.campaign_id, step)
@@ -239,7 +249,7 @@ def _answers(
     record: CampaignRecord, planned: PlannedCampaign, runs: Sequence[Results]
 ) -> tuple[Answer, ...]:
     """The answers over the draws so far; none for a sweep, which makes all of its steps."""
-    if planned.campaign.sweep is not None:
+    if planned.campaign.kind in ("sweep", "hunt"):
         return ()
     return answers_of_runs(
         facts_of(record, planned, failure=None), runs, least=record.least, most=record.steps
@@ -250,12 +260,15 @@ def _stop(
     planned: PlannedCampaign,
     steps: Sequence[CampaignStep],
     answers: Sequence[Answer],
+    hunt: Hunt | None,
     *,
     spent: float | None,
 ) -> CampaignStopped | None:
     """Why to make no more steps, or None."""
     campaign = planned.campaign
     own = [step for step in steps if step.source is None]
+    if campaign.hunt is not None and not own:
+        return None  # what an earlier hunt kept may have changed
     most = campaign.most if campaign.sweep is None else None
     if (text := never_fills(own, most)) is not None:
         return CampaignStopped(after=len(steps), most=campaign.most, why="unfilled", text=text)
@@ -264,6 +277,10 @@ def _stop(
         if len(done) >= campaign.most:
             text = f"Every step of the sweep is made: {len(done)} runs."
             return CampaignStopped(after=len(steps), most=campaign.most, why="most", text=text)
+    elif campaign.hunt is not None:
+        stopped = stop_hunt(hunt, after=len(steps), most=campaign.most)
+        if stopped is not None:
+            return stopped
     else:
         stopped = verdict.stop(answers, after=len(steps), least=campaign.least, most=campaign.most)
         if stopped is not None:
@@ -274,25 +291,9 @@ def _stop(
 def _over_budget(
     planned: PlannedCampaign, steps: Sequence[CampaignStep], spent: float | None
 ) -> CampaignStopped | None:
-    """Stop if the next step might exceed the budget. The steps so far say what it costs."""
-    campaign, estimate = planned.campaign, planned.estimate
-    if estimate is None or spent is None:
-        return None
-    value = campaign.value_after([step.value for step in steps if step.has_result])
-    alike = [
-        step
-        for step in steps
-        if not step.is_lost
-        and step.value == value
-        # The first draw has no pause before it, which the next one has.
-        and (step.begins_at is not None or not campaign.pause_minutes)
-    ]
-    of_step = estimate.of_step(value)
-    costs = [step.dollars for step in alike]
-    if not any(step.has_result and step.dollars is not None for step in alike):
-        costs.append(of_step.usd(of_step.most_seconds + 60 * campaign.pause_minutes))
-    following = max((cost for cost in costs if cost is not None), default=None)
-    if following is None or spent + following <= campaign.budget_dollars:
+    """Stop if the next step might exceed the budget."""
+    campaign, following = planned.campaign, _cost_of_next(planned, steps)
+    if spent is None or following is None or spent + following <= campaign.budget_dollars:
         return None
     called = "draws" if campaign.sweep is None else "steps"
     return CampaignStopped(
@@ -303,6 +304,28 @@ def _over_budget(
         f" the cost to about {dollars(spent + following)}, more than the budget of"
         f" {dollars(campaign.budget_dollars)}.",
     )
+
+
+def _cost_of_next(planned: PlannedCampaign, steps: Sequence[CampaignStep]) -> float | None:
+    """What the next step costs at most, by the steps so far; None if no price is known."""
+    campaign, estimate = planned.campaign, planned.estimate
+    if estimate is None:
+        return None
+    value = campaign.value_after([step.value for step in steps if step.has_result])
+    alike = [
+        step
+        for step in steps
+        if not step.is_lost
+        and step.value == value
+        and step.change != PRESENT
+        # The first draw has no pause before it, which the next one has.
+        and (step.begins_at is not None or not campaign.pause_minutes)
+    ]
+    of_step = estimate.of_step(value)
+    costs = [step.dollars for step in alike]
+    if not any(step.has_result and step.dollars is not None for step in alike):
+        costs.append(of_step.usd(of_step.most_seconds + 60 * campaign.pause_minutes))
+    return max((cost for cost in costs if cost is not None), default=None)
 
 
 def _progress(
@@ -370,6 +393,29 @@ def facts_of(
         continues=campaign.continues,
         error=None if failure is None else failure.error,
         cause=None if failure is None else failure.cause,
+    )
+
+
+def hunt_of(
+    planned: PlannedCampaign, steps: Sequence[CampaignStep], runs: Sequence[Results]
+) -> Hunt | None:
+    """What a hunt knows after these steps; None for other campaigns, and before its first figure.
+
+    Args:
+        planned: its plan.
+        steps: the steps that have ended.
+        runs: the results of those that have one.
+    """
+    campaign = planned.campaign
+    if campaign.hunt is None:
+        return None
+    return hunted(
+        runs,
+        campaign.hunt,
+        left=campaign.most - len(steps),
+        is_present=bool(steps) and steps[-1].has_result,
+        dollars_per_draw=_cost_of_next(planned, steps),
+        earlier=[step.source for step in steps if step.source is not None and step.has_result],
     )
 
 

@@ -18,7 +18,7 @@ from rackrate.plan.campaign_estimate import (
     check_budget,
     step_estimate,
 )
-from rackrate.plan.campaign_fields import MAX_POOL
+from rackrate.plan.campaign_fields import MAX_DRAWS, MAX_POOL, Draws
 from rackrate.plan.capacity import load_nodes_for
 from rackrate.plan.faults import Faults
 from rackrate.plan.fields import LEAST_PAIRS, without_started_by
@@ -93,6 +93,8 @@ def plan_campaign(
         owns_nodes=settings.owns_nodes,
         before=None if before is None else before.input,
         faults=faults,
+        arms=settings.arms,
+        idles=settings.idle_scale_to_zero,
     )
     if not faults and (skipped := _skip(campaign_id, campaign, campaigns)) is not None:
         return skipped
@@ -103,6 +105,11 @@ def plan_campaign(
         planned = _plan_pool(campaign, execution, resources, faults)
     else:
         taken_over = _taken_over(before, campaign, campaigns)
+        if campaign.hunt is not None and taken_over and campaign.draws is not None:
+            # A hunt that goes on looks at what it kept. It draws again only if it is asked to.
+            asked = campaign.draws.most if isinstance(raw, dict) and "draws" in raw else 0
+            most = min(max(asked, len(taken_over) + 1), MAX_DRAWS)
+            campaign = campaign.model_copy(update={"draws": Draws(least=1, most=most)})
         done = [step.value for step in taken_over if campaign.sweep is None or step.has_result]
         planned = _plan_steps(campaign, execution, done, resources, faults)
     if faults or planned is None:
@@ -159,7 +166,7 @@ def _taken_over(
     # Without the unfilled ones, more launches would seem to be filled than were.
     steps = [step for step in campaigns.steps(before.campaign_id) if not step.is_lost]
     # Of draws, also the unfilled ones count as made.
-    most = campaign.most if campaign.sweep is None else len(steps)
+    most = campaign.most if campaign.kind == "draws" else len(steps)
     return [
         step.model_copy(
             update={"number": number, "source": step.source or f"campaign {before.campaign_id}"}
@@ -211,6 +218,9 @@ def _plan_steps(
         return None
     estimate = _estimate_steps(campaign, steps, done, resources)
     warnings = check_budget(campaign, estimate, faults)
+    if estimate.usd is None and campaign.hunt and campaign.hunt.dollars_per_percent is not None:
+        problem = "needs the price of the nodes, which is not known"
+        faults.add("hunt.dollars_per_percent", problem, "use at_most, at_least or best_share")
     plan = steps.first_plan
     if campaign.sweep is not None and campaign.sweep.change == "nodes":
         warnings += _few_pairs(campaign.sweep.runs_per_step, plan, steps.first_count)
@@ -251,7 +261,7 @@ def _read_steps(
     if plans:
         plan = next(iter(plans.values()))
         _check_earlier(plan, resources, faults)
-        if campaign.draws is not None and len(plan.arms) == 1:
+        if campaign.kind == "draws" and len(plan.arms) == 1:
             only = "draws compare arms, and this is one"
             faults.add("plan.arms", only, "name two arms, or sweep over values with one")
     return _Steps(change, counts, plans)
@@ -328,8 +338,8 @@ def _few_pairs(runs: int, plan: Plan, nodes: int) -> list[str]:
 
 
 def _power(campaign: Campaign, plan: Plan, answers: int) -> list[Power]:
-    """How many draws may be needed; nothing for a sweep."""
-    if campaign.draws is None:
+    """How many draws may be needed; nothing for a sweep and a hunt."""
+    if campaign.kind != "draws":
         return []
     return [
         Power(

@@ -6,7 +6,7 @@ from rackrate.report.campaign_page import render_campaign
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.results.build_campaign import build_campaign, pooled_step
-from rackrate.stages.campaign.judge import facts_of, results_of
+from rackrate.stages.campaign.judge import facts_of, hunt_of, results_of
 from rackrate.stages.campaign.plan_campaign import read_pool
 from rackrate.stages.run.finish import sentence_of
 from rackrate_contract.campaign import CampaignResults
@@ -58,6 +58,7 @@ def report_campaign(
         least=record.least,
         most=record.steps,
         stopped=record.stopped,
+        hunt=hunt_of(planned, [step for step in steps if not step.is_open], runs),
         warnings=record.warnings,
     )
     campaigns.update(

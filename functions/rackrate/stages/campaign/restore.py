@@ -10,7 +10,7 @@ from rackrate.changes import change_of
 from rackrate.changes.scaling import put_back
 from rackrate.errors import NodesBusy
 from rackrate.measure.node_groups import groups_of
-from rackrate.measure.nodes import is_ready, nodes_of
+from rackrate.measure.nodes import KEPT_LABEL, is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.settings import LOAD
@@ -66,6 +66,7 @@ def restore(campaign_id: str, resources: Resources) -> Restored:
     campaigns.update(campaign_id, restoring_since=since, phase=PUTTING_BACK)
     undone = record.changed is None or _undo(record, resources)
     if undone and _nodes_are_ready(record, resources):
+        _label_kept(record, resources)
         rested = rest_unneeded(resources, campaigns={campaign_id})
         return Restored(done=True, wait_seconds=0, nodes=rested)
     seconds = seconds_between(since, now())
@@ -73,6 +74,17 @@ def restore(campaign_id: str, resources: Resources) -> Restored:
         return Restored(done=True, wait_seconds=0)
     wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * seconds), _LONGEST_WAIT_SECONDS)
     return Restored(done=False, wait_seconds=int(wait_seconds))
+
+
+def _label_kept(record: CampaignRecord, resources: Resources) -> None:
+    """Label the nodes that a hunt keeps with its id, if it has come to an end by itself."""
+    last = resources.store.campaigns.step(record.id, record.step)
+    if record.kind != "hunt" or record.stopped is None or last is None or not last.has_result:
+        return
+    for name in (name for nodes in last.nodes.values() for name in nodes):
+        # A label's value is shorter than an id may be, and ends in a letter or a digit.
+        value = record.id[:63].rstrip("-_.")
+        resources.cluster.label(f"/api/v1/nodes/{name}", {KEPT_LABEL: value})
 
 
 def _undo(record: CampaignRecord, resources: Resources) -> bool:

@@ -1,0 +1,239 @@
+"""What a hunt says of the present nodes, and when it stops."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackrate.plan.hunt import HuntFor
+from rackrate.results.build import RunTimes, build_results
+from rackrate.times import now
+from rackrate.verdict.hunt import (
+    hunted,
+    interval_of_better,
+    limits_of_rank,
+    share_of_better,
+    stop_hunt,
+    value_of_going_on,
+    without_error,
+)
+from rackrate.verdict.model import Analysis
+from rackrate_contract.verdicts import Summary
+from tests.unit.builders import node, plan, planned_run, usual_arm
+
+WANTED = HuntFor(
+    test="rtt",
+    metric="rtt",
+    unit="s",
+    better="lower",
+    arm="treatment",
+    target=None,
+    best_share=None,
+    dollars_per_percent=None,
+)
+levels = st.lists(st.floats(-3, 3, allow_subnormal=False), min_size=3, max_size=12).map(np.array)
+
+
+def run(value, *, nodes=None, spread=0.01, blocks=6, run_id="run"):
+    """The results of a run that measured one arm."""
+    summary = Summary(
+        test="rtt",
+        metric="rtt",
+        unit="s",
+        arm="treatment",
+        median=value,
+        trials=blocks,
+        blocks=blocks,
+        pairs=1,
+        spread_between_blocks=spread,
+        spread_between_pairs=None,
+        percentiles=None,
+        loss_ratio=None,
+        retransmits=None,
+    )
+    analysis = Analysis(
+        method="",
+        verdicts=(),
+        summaries=(summary,),
+        marks=(),
+        regressions=(),
+        regression_differences=None,
+        warnings=(),
+    )
+    arm = usual_arm("treatment", nodes or [f"a-{value}", f"b-{value}"])
+    return build_results(
+        planned_run(plan(), [arm], run_id=run_id),
+        [],
+        analysis,
+        trials_planned=0,
+        stopped=None,
+        times=RunTimes(now(), now()),
+        lab_scale=None,
+        warnings=(),
+    )
+
+
+def known(values, *, wanted=None, left=4, is_present=True, dollars=0.12, **more):
+    """What a hunt knows after runs with these values, in microseconds, or these results."""
+    runs = [run(each / 1e6) if isinstance(each, int) else each for each in values]
+    wanted = WANTED.model_copy(update=wanted or {})
+    return hunted(runs, wanted, left=left, is_present=is_present, dollars_per_draw=dollars, **more)
+
+
+# -- when to stop
+
+
+@pytest.mark.parametrize(("most", "best"), [(3, 5 / 3), (4, 15 / 8), (5, 2.05)])
+def test_by_ranks_a_hunt_ends_with_the_least_expected_rank_there_is(most, best):
+    # Of all rules; Chow, Moriguti, Robbins and Samuels 1964.
+    limits = limits_of_rank(most)
+    final = []
+    for order in itertools.permutations(range(1, most + 1)):
+        ranks = [sorted(order[:n]).index(order[n - 1]) + 1 for n in range(1, most + 1)]
+        stop = next(n for n, rank in enumerate(ranks) if rank <= limits[n])
+        final.append(order[stop])
+    assert np.mean(final) == pytest.approx(best)
+
+
+def test_a_hunt_without_a_goal_stops_where_going_on_would_probably_be_worse():
+    stopped = stop_hunt(known([100, 120, 90]), after=3, most=5)
+    assert stopped.why == "found"
+    assert "the next nodes would probably be worse" in stopped.text
+    assert stop_hunt(known([90, 100, 120]), after=3, most=5) is None
+
+
+def test_a_hunt_stops_at_its_target_and_goes_on_before_it():
+    wanted = {"target": 95e-6}
+    assert stop_hunt(known([100, 94], wanted=wanted), after=2, most=6).why == "found"
+    assert stop_hunt(known([100, 90, 96], wanted=wanted), after=3, most=6) is None
+
+
+def test_a_target_that_no_draw_meets_is_given_up_with_its_chance():
+    hunt = known([100, 101, 102, 99], wanted={"target": 10e-6}, left=2)
+    assert hunt.chance < 0.001
+    assert "The goal is not met: at most 10.0 µs. The next draw meets it with" in hunt.text
+    stopped = stop_hunt(hunt, after=4, most=6)
+    assert stopped.why == "no prospect"
+    assert "2 more draws would meet the goal (at most 10.0 µs) with <0.001 %" in stopped.text
+    # A draw of a bad rank is not what a hunt should end with.
+    worst = known([100, 101, 99, 102], wanted={"target": 10e-6}, left=2)
+    assert stop_hunt(worst, after=4, most=6) is None
+
+
+def test_a_share_of_the_best_takes_draws_to_be_shown():
+    wanted = {"best_share": 0.1}
+    assert known(range(105, 99, -1), wanted=wanted).met is False
+    assert known(range(106, 99, -1), wanted=wanted).met is True
+
+
+def test_a_draw_that_costs_more_than_its_gain_is_not_made():
+    values = [100, 95, 105, 96]
+    assert known(values, wanted={"dollars_per_percent": 1000.0}).met is None
+    hunt = known(values, wanted={"dollars_per_percent": 0.01})
+    assert hunt.met is True
+    assert "1 % better costs more than $0.01" in stop_hunt(hunt, after=4, most=9).text
+
+
+def test_nodes_that_were_not_measured_are_not_good_enough():
+    hunt = known([100, 90], wanted={"target": 95e-6}, is_present=False)
+    assert (hunt.met, hunt.rank, hunt.better_than, hunt.gain) == (None, None, None, None)
+    assert "they were not measured" in hunt.text
+    assert stop_hunt(hunt, after=3, most=6) is None
+    assert stop_hunt(hunt, after=6, most=6).why == "most"
+    assert stop_hunt(None, after=1, most=6) is None
+
+
+# -- what is known
+
+
+def test_the_share_of_placements_is_that_of_ranks():
+    # The best of 9: 1 - 0.5 ** (1 / 9), and 2.5 % and 97.5 % of the same distribution.
+    hunt = known(range(140, 95, -5))
+    assert hunt.rank == 1
+    assert hunt.better_than == pytest.approx(0.5 ** (1 / 9))
+    assert hunt.better_than_ci95 == pytest.approx((0.025 ** (1 / 9), 0.975 ** (1 / 9)))
+    assert "rank 1 of 9 draws, better than 92.6 % of placements (66.4 % to 99.7 %)." in hunt.text
+
+
+@given(levels, st.floats(0, 2))
+def test_a_wider_error_gives_no_narrower_interval_which_holds_the_share(values, half):
+    rank = 1 + int((values > values[-1]).sum())
+    narrow = interval_of_better(values, np.full(values.size, half))
+    low, high = interval_of_better(values, np.full(values.size, half + 0.5))
+    assert low <= narrow[0] <= share_of_better(rank, values.size) <= narrow[1] <= high
+
+
+def test_an_unknown_error_allows_any_rank():
+    hunt = known([run(1e-4, blocks=1), run(9e-5, blocks=1), run(8e-5, blocks=1)])
+    assert hunt.draws[-1].ci95 is None
+    low, high = hunt.better_than_ci95
+    assert low < 0.01 and high > 0.99
+    assert hunt.gain is None
+    assert "What going on would gain is not known" in hunt.text
+
+
+@given(levels, st.integers(1, 12))
+def test_going_on_is_worth_at_least_a_draw_and_at_most_the_best(values, left):
+    value = value_of_going_on(values, left)
+    assert values.mean() - 1e-9 <= value <= values.max() + 1e-9
+    assert value <= value_of_going_on(values, left + 1) + 1e-9
+    assert value_of_going_on(values, left, 0.1) < value
+
+
+def test_what_is_measurement_of_a_good_draw_is_not_expected_to_last():
+    values = np.array([0.0, 1.0, 2.0])
+    assert without_error(values, np.zeros(3)) == pytest.approx(values)
+    shrunk = without_error(values, np.full(3, 1.2))
+    assert shrunk.mean() == pytest.approx(1)
+    assert 1 < shrunk[-1] < 2
+    assert without_error(values, np.full(3, 9.0)) == pytest.approx(np.ones(3))
+
+
+def test_the_gain_is_in_the_metrics_unit_and_never_below_nothing():
+    hunt = known([90, 95, 105, 100], left=1)
+    assert hunt.gain == pytest.approx(100e-6 - (90 * 95 * 105 * 100) ** 0.25 * 1e-6, rel=0.1)
+    assert "Going on would gain 2." in hunt.text and "at $0.12 a draw" in hunt.text
+    best = known([100, 105, 95, 90], left=1)
+    assert best.gain == 0
+    assert "Going on would gain nothing on average" in best.text
+
+
+# -- nodes that an earlier hunt kept
+
+
+def test_kept_nodes_are_measured_again_and_compared_with_themselves():
+    kept = [run(100e-6), run(90e-6, nodes=["a", "b"]), run(99e-6, nodes=["a", "b"])]
+    hunt = known(kept, earlier=["hunt a", "hunt b"])
+    assert [draw.value for draw in hunt.draws] == [100e-6, 99e-6]
+    assert hunt.since.ratio == pytest.approx(1.1)
+    low, high = hunt.since.ci95
+    assert 1 < low < 1.1 < high
+    assert "These are the nodes that hunt b kept: +10 % (95 % CI" in hunt.text
+
+
+def test_lost_nodes_are_named_and_what_is_there_now_is_a_new_draw():
+    kept = [run(90e-6, nodes=["a", "b.ec2"]), run(99e-6, nodes=["a", "c"])]
+    hunt = known(kept, earlier=["hunt b"])
+    assert hunt.since.gone == ("b.ec2",)
+    assert (hunt.since.ratio, len(hunt.draws)) == (None, 2)
+    assert "This is a new draw: hunt b kept b, gone since then." in hunt.text
+
+
+def test_a_new_instance_with_the_name_of_a_kept_node_is_another():
+    nodes = [[node("a", instance_id=f"i-{number}"), node("b")] for number in (1, 2)]
+    kept = [run(90e-6, nodes=each) for each in nodes]
+    hunt = known(kept, earlier=["hunt b"])
+    assert (hunt.since.gone, len(hunt.draws)) == (("a",), 2)
+
+
+def test_a_run_without_a_figure_is_no_draw():
+    assert known([run(None)]) is None
+    lost = known([run(1e-4, run_id="a"), run(None, run_id="b")])
+    assert (lost.is_present, lost.rank) == (False, None), "the figure is of nodes that are gone"
+    assert len(known([run(None), run(1e-4)]).draws) == 1
+    assert math.isfinite(known([100]).better_than)
