@@ -105,7 +105,7 @@ bench: venv ## Compare the benchmark with bare iperf3 in the same lab (root)
 .PHONY: bench-verdict
 bench-verdict: venv ## Prove the verdicts: simulated, their cost, on real traffic (root; 45 minutes)
 	@failed=0; \
-	for part in verdict draws ranking deciding lab_verdicts lab_gate; do \
+	for part in verdict draws ranking hunt deciding lab_verdicts lab_gate; do \
 		printf '\n== %s\n' "$$part"; \
 		$(python) -m "benchmarks.$$part" || failed=1; \
 	done; \

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import draws, ranking, verdict
+from benchmarks import draws, hunt, ranking, verdict
 from benchmarks.simulation import Line
 
 RUNS = 240
@@ -54,6 +54,8 @@ CASES: dict[str, tuple[Callable[..., Iterator[Line]], int, list[tuple[Any, ...]]
     "ranks of nodes": (ranking.ranks, RUNS, product(ranking.WORLDS, ranking.DESIGNS[1:6:2])),
     "a slow node": (ranking.slow_node, RUNS, None),
     "a shared layer": (ranking.layers, RUNS // 2, None),
+    "hunts": (hunt.hunts, RUNS, product(hunt.LUCKS[::3], ("by rank", "best fifth"), (12,), (0.3,))),
+    "the value of going on": (hunt.gains, RUNS, product(hunt.SMOOTH, (6,))),
     "coverage over draws": (draws.coverage, RUNS, product(draws.WORLDS, (4, 12))),
     "false words over draws": (
         draws.false_words,
@@ -75,7 +77,7 @@ CASES: dict[str, tuple[Callable[..., Iterator[Line]], int, list[tuple[Any, ...]]
 @pytest.mark.parametrize("case", CASES)
 def test_the_verdicts_keep_their_error_rates(case: str) -> None:
     question, runs, cases = CASES[case]
-    proofs = (verdict.proof, draws.proof, ranking.proof)
+    proofs = (verdict.proof, draws.proof, ranking.proof, hunt.proof)
     lines = [line for proof in proofs for line in proof.lines(question, runs, cases)]
     assert lines
     beyond = [
