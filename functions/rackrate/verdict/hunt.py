@@ -265,7 +265,7 @@ def _text(hunt: Hunt) -> str:
     if hunt.met is not None:
         sentences.append(f"The goal is {'met' if hunt.met else 'not met'}: {hunt.goal}.")
     if hunt.chance is not None and not hunt.met:
-        sentences.append(f"The next draw meets it with {percent(hunt.chance)}.")
+        sentences.append(f"The next draw has a chance of {percent(hunt.chance)} to meet it.")
     cost = "" if hunt.dollars_per_draw is None else f", at {dollars(hunt.dollars_per_draw)} a draw"
     if hunt.gain is None:
         needs = f"{LEAST_DRAWS} draws of two blocks or more"
@@ -314,7 +314,10 @@ def stop_hunt(hunt: Hunt | None, *, after: int, most: int) -> CampaignStopped | 
     elif hunt.chance is not None and 1 - (1 - hunt.chance) ** left <= LEAST_PROSPECT:
         chance = percent(1 - (1 - hunt.chance) ** left)
         why = "no prospect"
-        because = f"{counted(left, 'more draw')} would meet the goal ({hunt.goal}) with {chance}"
+        because = (
+            f"{counted(left, 'more draw')} would have a chance of {chance} to meet the goal"
+            f" ({hunt.goal})"
+        )
     else:
         return None
     text = f"Stopped after {after} of at most {counted(most, 'step')}: {because}."

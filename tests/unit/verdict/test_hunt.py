@@ -116,10 +116,10 @@ def test_a_hunt_stops_at_its_target_and_goes_on_before_it():
 def test_a_target_that_no_draw_meets_is_given_up_with_its_chance():
     hunt = known([100, 101, 102, 99], wanted={"target": 10e-6}, left=2)
     assert hunt.chance < 0.001
-    assert "The goal is not met: at most 10.0 µs. The next draw meets it with" in hunt.text
+    assert "The goal is not met: at most 10.0 µs. The next draw has a chance of" in hunt.text
     stopped = stop_hunt(hunt, after=4, most=6)
     assert stopped.why == "no prospect"
-    assert "2 more draws would meet the goal (at most 10.0 µs) with <0.001 %" in stopped.text
+    assert "2 more draws would have a chance of <0.001 % to meet the goal" in stopped.text
     # A draw of a bad rank is not what a hunt should end with.
     worst = known([100, 101, 99, 102], wanted={"target": 10e-6}, left=2)
     assert stop_hunt(worst, after=4, most=6) is None
