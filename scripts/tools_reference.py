@@ -1,4 +1,4 @@
-"""Generate docs/tools.md, image/programs.txt and image/large.txt from the tools' modules.
+"""Generate docs/tools.md, image/*.txt and the servers of templates/endpoint.yaml from the tools.
 
 image/programs.txt lists the programs that pods start, each with its Debian package or Go module.
 Both the stack's image and the lab's install them. image/large.txt has those of large workloads,
@@ -9,12 +9,13 @@ one of these tests is asked for.
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rackrate import registry
 from rackrate.measure import counters
-from rackrate.tools.base import Metric
+from rackrate.tools.base import Metric, TestBase
 from rackrate_text.units import quantity
 from rackrate_text.words import listed
 from scripts.markdown import ROOT, table, with_part
@@ -23,6 +24,7 @@ from tests.unit.tools.captures import Capture, captures, outcome
 REFERENCE = ROOT / "docs" / "tools.md"
 PROGRAMS = ROOT / "image" / "programs.txt"
 LARGE = ROOT / "image" / "large.txt"
+ENDPOINT = ROOT / "templates" / "endpoint.yaml"
 #: The prefix of `outcome` for a capture that is not a measurement.
 REFUSED = "refused: "
 
@@ -37,7 +39,7 @@ def documents() -> dict[Path, str]:
         ("captures", "\n\n".join(_captures(tried))),
     ):
         page = with_part(page, name, part)
-    return {REFERENCE: page, PROGRAMS: _programs(), LARGE: _large()}
+    return {REFERENCE: page, PROGRAMS: _programs(), LARGE: _large(), ENDPOINT: _endpoint(tried)}
 
 
 def _programs() -> str:
@@ -58,12 +60,29 @@ def _large() -> str:
     return "".join(sorted(lines))
 
 
+def _tests(tool: str, tried: tuple[Capture, ...]) -> list[TestBase]:
+    """Tests of a tool with all tested options, which can change the server; the default first."""
+    return [*registry.examples(tool), *(each.test for each in tried if each.tool == tool)]
+
+
+def _endpoint(tried: tuple[Capture, ...]) -> str:
+    """The template of the instance outside the cluster, whose user data starts all servers."""
+    tests = (test for tool in registry.names() for test in _tests(tool, tried))
+    servers = dict.fromkeys(test.server for test in tests if test.server is not None)
+    begin, end = "# servers: begin\n", "# servers: end\n"
+    before, _, rest = ENDPOINT.read_text().partition(begin)
+    indent = " " * (len(before) - len(before.rstrip(" ")))
+    lines = [f"server {shlex.join((each.name, *each.argv))}" for each in servers]
+    wrapped = (f" \\\n{indent}  ".join(textwrap.wrap(each, 100)) for each in lines)
+    script = "".join(f"{indent}{line}\n" for line in wrapped)
+    return f"{before}{begin}{script}{indent}{end}{rest.partition(end)[2]}"
+
+
 def _table(tried: tuple[Capture, ...]) -> str:
     rows = []
     for tool in registry.names():
         first, _, _ = _text(tool).partition("\n\n")
-        # Options can change the server's ports. The captures cover all tested options.
-        tests = [*registry.examples(tool), *(each.test for each in tried if each.tool == tool)]
+        tests = _tests(tool, tried)
         ports = {port for test in tests if test.server is not None for port in test.server.ports}
         rows.append(
             (

@@ -40,7 +40,11 @@ from lab.aws.cloudformation.api import CloudFormationResponse
 from lab.aws.cloudformation.change_sets import ChangeSets
 from lab.aws.cloudformation.engine import Engine
 from lab.aws.cloudformation.resources import resource_types
-from lab.aws.cloudformation.resources.custom_resources import CustomResourceResponses
+from lab.aws.cloudformation.resources.custom_resources import (
+    CustomResource,
+    CustomResourceResponses,
+)
+from lab.aws.cloudformation.resources.instances import PlainInstance
 from lab.aws.cloudformation.stacks import Stacks
 from lab.aws.codebuild.api import CodeBuildResponse
 from lab.aws.codebuild.builds import CodeBuild
@@ -229,11 +233,11 @@ def _apis(
     node_groups: NodeGroups,
 ) -> dict[str, Callable[[], BaseResponse]]:
     """The lab's own APIs, by moto's name; each entry makes the object that answers a request."""
-    engine = Engine(
-        stacks,
-        clients,
-        lambda engine: resource_types(engine, stacks=stacks, runtime=runtime, responses=responses),
+    others = (
+        CustomResource(runtime, responses),
+        PlainInstance(clusters, infrastructure, node_groups.releases),
     )
+    engine = Engine(stacks, clients, lambda engine: resource_types(engine, stacks, *others))
     change_sets = ChangeSets(engine, stacks, clients)
     control_planes = ControlPlanes(clusters, clients, infrastructure)
     builds = CodeBuild(clients.endpoint_url)

@@ -32,7 +32,7 @@ from lab.fabric.shaping import EnaExpress, Limits
 from lab.nodes import applying, cni, coredns, kube_proxy
 from lab.nodes.containerd import Images
 from lab.nodes.control_plane import ControlPlane, client_kubeconfig
-from lab.nodes.node import Node
+from lab.nodes.node import Instance, Node
 from lab.nodes.process import wait_until
 from lab.nodes.programs import Programs
 from lab.setup import kubernetes
@@ -142,7 +142,7 @@ class RunningCluster(HostCluster):
         try:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
                 list(pool.map(self._launch, specs, [self._kin(spec) for spec in specs]))
-            names = {spec.name for spec in specs}
+            names = {spec.name for spec in specs if not spec.user_data}
             with self._lock:
                 processes = [one for name in names for one in self._nodes[name].running]
             wait_until(
@@ -162,7 +162,7 @@ class RunningCluster(HostCluster):
     def nodes(self) -> list[Node]:
         """The nodes by name, those that start included."""
         with self._lock:
-            return [node for _, node in sorted(self._nodes.items())]
+            return [node for _, node in sorted(self._nodes.items()) if not node.spec.user_data]
 
     def roll_out(self, addon: str, version: str, values: Mapping[str, Any], conflicts: str) -> None:
         """Give the cluster a version of an add-on; see `KubernetesCluster`."""
@@ -304,7 +304,7 @@ class RunningCluster(HostCluster):
             ena_express=EnaExpress(tcp=spec.ena_express, udp=spec.ena_express_udp),
             limits=Limits.of_instance(spec.instance_bits_per_second, self._machine.network_scale),
         )
-        node = Node(
+        node = (Instance if spec.user_data else Node)(
             spec=spec,
             programs=self._machine.programs,
             directory=directory,

@@ -1,4 +1,4 @@
-"""A node: a network namespace with its own containerd, CNI and kubelet."""
+"""A node: a network namespace with its own containerd, CNI and kubelet. An instance without one."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ _OWN_KUBELET_DIRECTORY = (
     "sh",
 )
 
+_IMAGE_COMMANDS = Path(__file__).with_name("image_commands.sh")
+
 
 @dataclass
 class Node:
@@ -61,6 +63,8 @@ class Node:
         self.address = self.block[1]
         self._running: list[Process] = []
         self._addon_images: set[str] = set()
+        # kubelet and containerd have small heaps.
+        self._variables = {**self.programs.environment, **RARE_COLLECTION}
 
     def start(
         self, published: Callable[[], Sequence[str]], addons: Callable[[], Sequence[str]]
@@ -73,13 +77,7 @@ class Node:
         """
         fields, flags = kubelet.split_flags(self.spec.kubelet_flags)
         settings = self._kubelet_configuration(fields)
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._write_cni()
-        self.images.put_into(self._containerd_root)
-        self._run("containerd", containerd.program(self.programs, self._write_containerd()))
-        containerd.wait_until_it_answers(self.programs, self._socket, self._running[0])
-        for reference in published():
-            self.tag_tools(reference)
+        self._start_containerd(published)
         if self.cni_version is not None:
             self.tag_addon(cni.image(self.cni_version))
         for image in addons():
@@ -101,6 +99,15 @@ class Node:
                 *flags,
             ],
         )
+
+    def _start_containerd(self, published: Callable[[], Sequence[str]]) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._write_cni()
+        self.images.put_into(self._containerd_root)
+        self._run("containerd", containerd.program(self.programs, self._write_containerd()))
+        containerd.wait_until_it_answers(self.programs, self._socket, self._running[0])
+        for reference in published():
+            self.tag_tools(reference)
 
     def tag_tools(self, reference: str) -> None:
         """Give the tools' image one more reference. Raises OSError until containerd answers."""
@@ -172,8 +179,7 @@ class Node:
             argv,
             self.logs / f"{self.spec.name}.{name}.log",
             network_namespace=self.spec.name,
-            # kubelet and containerd have small heaps.
-            environment={**self.programs.environment, "PATH": self._path(), **RARE_COLLECTION},
+            environment=self._variables | {"PATH": self._path()},
         )
         self._running.append(program)
 
@@ -185,6 +191,10 @@ class Node:
     @property
     def _socket(self) -> Path:
         return Path("/run/containerd", self.spec.name, "containerd.sock")
+
+    @property
+    def _runc(self) -> str:
+        return self.programs.debian_program("usr/sbin/runc", "usr/bin/runc")
 
     @property
     def _containerd_root(self) -> Path:
@@ -221,7 +231,7 @@ class Node:
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        BinaryName = "{self.programs.debian_program("usr/sbin/runc", "usr/bin/runc")}"
+        BinaryName = "{self._runc}"
         SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{self.programs.debian / "usr/lib/cni"}"
@@ -309,3 +319,37 @@ class Node:
         labels = {**self.spec.labels, SCALE_LABEL: f"{self.network_scale:g}"}
         own = {"kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"}
         return ",".join(f"{key}={value}" for key, value in labels.items() if key not in own)
+
+
+class Instance(Node):
+    """An instance that is no node: containerd, and its user data as cloud-init runs it."""
+
+    def start(
+        self, published: Callable[[], Sequence[str]], addons: Callable[[], Sequence[str]]
+    ) -> None:
+        """Start containerd with the images, and then the user data, without waiting for its end.
+
+        Raises OSError, TimeoutError.
+        """
+        self._variables |= {
+            "CTR": self.programs.debian_program("usr/bin/ctr"),
+            "RUNC": self._runc,
+            "CONTAINERD_ADDRESS": str(self._socket),
+            "CONTAINERD_NAMESPACE": "k8s.io",
+            "CONTROL_GROUP": control_groups.make_for_pods(self.spec.name),
+        }
+        self._start_containerd(published)
+        self.program("containerd").supervise(RESTART_SECONDS)
+        commands, script = self.directory / "commands", self.directory / "user-data"
+        commands.mkdir()
+        for name in ("aws", "ctr", "runc", "systemctl"):
+            (commands / name).symlink_to(_IMAGE_COMMANDS)
+        script.write_text(self.spec.user_data, encoding="utf-8")
+        path = f"{commands}{os.pathsep}{self._path()}"
+        self._run("user-data", ["env", f"PATH={path}", "bash", "-x", str(script)])
+
+    def end_containers(self) -> None:
+        """Keep containerd from restarting the containers, and end them. Raises OSError."""
+        for container in self._ctr("containers", "list", "--quiet").split():
+            self._ctr("containers", "label", container, "containerd.io/restart.status=stopped")
+        super().end_containers()

@@ -180,7 +180,7 @@ class OwnStack:
             arm: frozenset(
                 spec.instance_id
                 for spec in list(recorded.nodes.values())
-                if spec.labels["eks.amazonaws.com/nodegroup"]
+                if spec.labels.get("eks.amazonaws.com/nodegroup")
                 in outputs[f"{title}NodeGroups"].split(",")
             )
             for arm, title in (("treatment", "Treatment"), ("baseline", "Baseline"))

@@ -72,6 +72,9 @@ class Facts:
         load_type: an entry of DescribeInstanceTypes for the load nodes' own type; None when they
             have none, or the Region has no such type.
         load_offered: names of the zones that offer that type.
+        endpoint_type: an entry for the type of the instance outside the cluster; None when there
+            is no such instance, or the Region has no such type.
+        endpoint_offered: names of the zones that offer that type.
         reservations: entries of DescribeCapacityReservations by id; None for an unknown one.
         held: reservations that the stack's own nodes use already, so that all of their instances
             count as available.
@@ -89,6 +92,8 @@ class Facts:
     quotas: Quotas = field(default_factory=Quotas)
     load_type: Json | None = None
     load_offered: frozenset[str] = frozenset()
+    endpoint_type: Json | None = None
+    endpoint_offered: frozenset[str] = frozenset()
 
 
 def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Zones, list[Fault]]:
@@ -124,6 +129,7 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     faults += _lone_arm_faults(request)
     faults += _max_pods_faults(request, facts)
     faults += _load_faults(request, facts, zones)
+    faults += _endpoint_faults(request, facts, zones)
     faults += _group_faults(request)
     faults += _existing_group_faults(request, facts)
     faults += _reservation_faults(request, facts, zones)
@@ -387,31 +393,49 @@ def _max_pods_faults(request: Request, facts: Facts) -> Iterator[Fault]:
 
 def _load_faults(request: Request, facts: Facts, zones: Zones) -> Iterator[Fault]:
     """The faults of the load nodes' own instance type."""
-    if not request.load_type:
-        return
-    where = f"LoadInstanceType {request.load_type}"
-    if facts.load_type is None:
+    if request.load_type:
+        where = f"LoadInstanceType {request.load_type}"
+        yield from _offer_faults(request, zones, where, facts.load_type, facts.load_offered)
+        if facts.load_type is not None:
+            yield from _architecture_faults(request, facts.load_type)
+
+
+def _endpoint_faults(request: Request, facts: Facts, zones: Zones) -> Iterator[Fault]:
+    """The faults of the instance outside the cluster. Those of the arms' type are the arms'."""
+    if request.endpoint == "in-group" and request.strategy == "none":
+        problem = "TreatmentStrategy is none, which uses no placement group"
         yield Fault(
-            where,
-            "EC2 has no such instance type in this Region",
-            f"leave it empty for {request.instance_type}, or choose one it has",
+            "EndpointInstance in-group", problem, "set it to outside, or choose a TreatmentStrategy"
         )
+    if request.endpoint_type in ("", request.instance_type):
         return
-    if zones.first and zones.first not in facts.load_offered:
-        yield Fault(
-            where,
-            f"the zone {zones.first} does not offer it, and the load nodes are in the arms' zone",
-            f"leave it empty for {request.instance_type}, or choose one that the zone offers",
-        )
-    yield from _architecture_faults(request, facts.load_type)
+    where, described = f"EndpointInstanceType {request.endpoint_type}", facts.endpoint_type
+    yield from _offer_faults(request, zones, where, described, facts.endpoint_offered)
+    fitting = ["none", *strategies_of(described)] if described is not None else [request.strategy]
+    if request.endpoint == "in-group" and request.strategy not in fitting:
+        problem = f"it cannot be in a {request.strategy} placement group"
+        yield Fault(where, problem, "choose another type, or set EndpointInstance to outside")
+
+
+def _offer_faults(
+    request: Request, zones: Zones, where: str, described: Json | None, offered: frozenset[str]
+) -> Iterator[Fault]:
+    """The faults of another type than the arms' that the Region or the nodes' zone lacks."""
+    remedy = f"leave it empty for {request.instance_type}, or choose one"
+    if described is None:
+        yield Fault(where, "EC2 has no such instance type in this Region", f"{remedy} it has")
+    elif zones.first and zones.first not in offered:
+        problem = f"the zone {zones.first} does not offer it, and the arms are there"
+        yield Fault(where, problem, f"{remedy} that the zone offers")
 
 
 def _group_faults(request: Request) -> Iterator[Fault]:
-    if request.strategy == "spread" and request.node_count > SPREAD_INSTANCES:
+    most = SPREAD_INSTANCES - (request.endpoint == "in-group")
+    if request.strategy == "spread" and request.node_count > most:
         yield Fault(
             f"NodeCount {request.node_count}",
             f"a spread placement group holds at most {SPREAD_INSTANCES} instances in a zone",
-            f"set NodeCount to {SPREAD_INSTANCES} or less, or choose another TreatmentStrategy",
+            f"set NodeCount to {most} or less, or choose another TreatmentStrategy",
         )
     if request.strategy == "partition" and request.partition_count > PARTITIONS:
         yield Fault(

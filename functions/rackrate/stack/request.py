@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ _TEXTS = {
     "instance_type": "InstanceType",
     "ami_type": "AmiType",
     "load_instance_type": "LoadInstanceType",
+    "endpoint": "EndpointInstance",
+    "endpoint_instance_type": "EndpointInstanceType",
     "strategy": "TreatmentStrategy",
     "existing_group": "ExistingPlacementGroup",
     "ena_express": "EnaExpress",
@@ -48,6 +51,10 @@ _NUMBERS = {
 }
 
 
+#: The account, the Region and the repository of an image in ECR.
+_ECR_IMAGE = re.compile(r"(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com[^/]*/([^:@]+)")
+
+
 @dataclass(frozen=True)
 class Request:
     """The stack's parameters as the custom resource receives them; see the two root templates.
@@ -69,6 +76,8 @@ class Request:
     node_count: int = 0
     load_node_count: int = 0
     load_instance_type: str = ""
+    endpoint: str = "none"
+    endpoint_instance_type: str = ""
     strategy: str = "none"
     partition_count: int = 1
     existing_group: str = ""
@@ -133,6 +142,20 @@ class Request:
         if not self.load_node_count or self.load_instance_type == self.instance_type:
             return ""
         return self.load_instance_type
+
+    @property
+    def endpoint_type(self) -> str:
+        """The instance type of the instance outside the cluster; empty if there is none."""
+        return "" if self.endpoint == "none" else self.endpoint_instance_type or self.instance_type
+
+    @property
+    def image_repository(self) -> str:
+        """The ECR repository of the tools' image, as its ARN after the partition.
+
+        It is empty if the image is in another registry, or if the stack builds it.
+        """
+        match = _ECR_IMAGE.match(self.tool_image)
+        return "ecr:{1}:{0}:repository/{2}".format(*match.groups()) if match else ""
 
     @property
     def cni(self) -> Cni:

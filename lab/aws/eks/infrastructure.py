@@ -46,7 +46,8 @@ class NodeSpec:
     `ena_express_udp` say whether TCP and UDP flows use ENA Express. `default_max_pods` is EKS's own
     choice for the type, and `pod_addresses` the number of addresses that its network interfaces
     have for pods; `kubelet_configuration` holds fields of KubeletConfiguration and `kubelet_flags`
-    flags as --name=value, both from the instance's user data.
+    flags as --name=value, both from the instance's user data. `user_data` is the script of an
+    instance that is no node, and empty for a node.
     """
 
     name: str
@@ -68,6 +69,7 @@ class NodeSpec:
     pod_addresses: int = 27
     kubelet_configuration: Mapping[str, Any] = field(default_factory=dict)
     kubelet_flags: Sequence[str] = ()
+    user_data: str = ""
 
 
 class KubernetesCluster(Protocol):
@@ -78,7 +80,7 @@ class KubernetesCluster(Protocol):
     certificate_authority: str
 
     def launch_nodes(self, specs: Sequence[NodeSpec]) -> None:
-        """Block until every node is Ready. Raises NodeLaunchError."""
+        """Block until every node is Ready, and others have booted. Raises NodeLaunchError."""
 
     def terminate_nodes(self, names: Sequence[str]) -> None:
         """Stop the nodes with these names and remove their Node objects."""

@@ -185,6 +185,7 @@ def _request(
         "UserData",
         "MetadataOptions",
         "CapacityReservationSpecification",
+        "IamInstanceProfile",
         "NetworkPerformanceOptions",
     )
     request: dict[str, Any] = {
@@ -327,11 +328,9 @@ def _interfaces(
 
 
 def _tags(description: Mapping[str, Any], template: Mapping[str, Any]) -> list[dict[str, str]]:
-    cluster = description["clusterName"]
-    tags = {
-        "eks:cluster-name": cluster,
-        f"kubernetes.io/cluster/{cluster}": "owned",
-    }
+    tags = {}
+    if cluster := description.get("clusterName"):
+        tags = {"eks:cluster-name": cluster, f"kubernetes.io/cluster/{cluster}": "owned"}
     # Karpenter launches instances without a node group.
     if "nodegroupName" in description:
         tags["eks:nodegroup-name"] = description["nodegroupName"]

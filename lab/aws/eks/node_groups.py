@@ -50,7 +50,7 @@ class NodeGroups:
     ) -> None:
         self._clusters, self._clients = clusters, clients
         self._infrastructure, self._capacity = infrastructure, capacity
-        self._releases = Releases(clients)
+        self.releases = Releases(clients)
         self._lock = threading.Lock()
 
     def create(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class NodeGroups:
         asg = description["resources"]["autoScalingGroups"][0]["name"]
         image_id = (
             group.template.get("ImageId")
-            or self._releases.images(description["version"], description["amiType"])[
+            or self.releases.images(description["version"], description["amiType"])[
                 description["releaseVersion"]
             ]
         )
@@ -406,7 +406,7 @@ class NodeGroups:
         """The release of EKS's image; None for an image of the launch template."""
         requested = request.get("releaseVersion")
         if ami_type != "CUSTOM":
-            return self._releases.chosen(version, ami_type or _DEFAULT_AMI_TYPE, requested)
+            return self.releases.chosen(version, ami_type or _DEFAULT_AMI_TYPE, requested)
         if requested:
             raise invalid(
                 "You cannot specify a release version when the launch template has an image id."

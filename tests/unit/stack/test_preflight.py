@@ -53,6 +53,8 @@ PROPERTIES = {
     "NodeCount": "2",
     "LoadNodeCount": "0",
     "LoadInstanceType": "",
+    "EndpointInstance": "none",
+    "EndpointInstanceType": "",
     "LoadNodeSelector": "",
     "TreatmentStrategy": "cluster",
     "PartitionCount": "2",
@@ -252,10 +254,79 @@ def test_the_load_nodes_own_type_must_be_there_and_fit_the_image(clients, kind, 
     assert faults(LoadInstanceType=kind) == []
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "kind", "words"),
+    [
+        ("outside", "c9z.large", "EC2 has no such instance type"),
+        ("in-group", "c9z.large", "EC2 has no such instance type"),
+        (
+            "outside",
+            "hpc7g.4xlarge",
+            "the zone us-east-1a does not offer it, and the arms are there",
+        ),
+        ("in-group", "t3.large", "it cannot be in a cluster placement group; choose another type"),
+        ("outside", "t3.large", None),
+        ("in-group", "c6g.large", None),
+        ("none", "c9z.large", None),
+    ],
+)
+def test_the_type_of_the_instance_outside_the_cluster_must_be_there_and_fit_the_group(
+    clients, endpoint, kind, words
+):
+    changes = {"EndpointInstance": endpoint, "EndpointInstanceType": kind}
+    if words is None:
+        assert ask(clients, changes=changes).data["Warnings"] == "none"
+        return
+    with pytest.raises(PreflightFailed) as refused:
+        ask(clients, changes=changes)
+    (fault,) = refused.value.faults
+    assert str(fault).startswith(f"EndpointInstanceType {kind}: {words}")
+
+
+def test_an_instance_in_the_group_needs_a_group():
+    (fault,) = faults(EndpointInstance="in-group", TreatmentStrategy="none")
+    assert fault.startswith("EndpointInstance in-group: TreatmentStrategy is none")
+    assert faults(EndpointInstance="outside", TreatmentStrategy="none") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "architecture"),
+    [
+        ({"EndpointInstance": "outside"}, "x86_64"),
+        ({"EndpointInstance": "outside", "EndpointInstanceType": "c6g.large"}, "arm64"),
+    ],
+)
+def test_it_answers_with_the_architecture_of_the_instance_outside_the_cluster(
+    clients, changes, architecture
+):
+    assert ask(clients, changes=changes).data["EndpointArchitecture"] == architecture
+
+
+@pytest.mark.parametrize(
+    ("image", "repository"),
+    [
+        ("build", ""),
+        ("ghcr.io/nicolaka/netshoot:v0.13", ""),
+        (
+            f"123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/tools:1{DIGEST}",
+            "ecr:eu-west-1:123456789012:repository/team/tools",
+        ),
+        (
+            "123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/tools",
+            "ecr:cn-north-1:123456789012:repository/tools",
+        ),
+    ],
+)
+def test_an_image_in_ecr_has_the_repository_that_the_instance_may_pull_from(image, repository):
+    assert Request("bench", tool_image=image).image_repository == repository
+
+
 def test_a_rack_level_spread_group_takes_seven_instances():
     assert faults(TreatmentStrategy="spread", NodeCount="7") == []
     (fault,) = faults(TreatmentStrategy="spread", NodeCount="8")
     assert fault.startswith("NodeCount 8: a spread placement group holds at most 7")
+    (fault,) = faults(TreatmentStrategy="spread", NodeCount="7", EndpointInstance="in-group")
+    assert fault.endswith("set NodeCount to 6 or less, or choose another TreatmentStrategy")
     assert faults(TreatmentStrategy="cluster", NodeCount="8") == []
 
 
@@ -785,6 +856,8 @@ def test_it_answers_with_the_zones_it_chose(clients):
         "MaxPods": "",
         "LoadMaxPods": "",
         "PlacementGroupIsId": "false",
+        "EndpointArchitecture": "x86_64",
+        "ToolImageRepository": "",
         "Warnings": "none",
     }
 

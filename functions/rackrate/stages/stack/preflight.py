@@ -154,9 +154,17 @@ def _answer(
             "LoadMaxPods": of_load,
             "EncryptSecrets": "true" if _encrypts_secrets(request, cluster) else "false",
             "PlacementGroupIsId": "true" if is_group_id(request.existing_group) else "false",
+            "EndpointArchitecture": _architecture(facts.endpoint_type),
+            "ToolImageRepository": request.image_repository,
             "Warnings": " ".join(warnings) or _NO_WARNING,
         },
     )
+
+
+def _architecture(described: Mapping[str, Any] | None) -> str:
+    """The architecture of an instance type, as the names of EKS's images have it."""
+    supported = described["ProcessorInfo"]["SupportedArchitectures"] if described else ()
+    return "arm64" if "arm64" in supported else "x86_64"
 
 
 def _encrypts_secrets(request: Request, cluster: Json | None) -> bool:
@@ -206,6 +214,7 @@ def _facts(
 ) -> Facts:
     instance_type, offered = _type(request.instance_type, ec2)
     load_type, load_offered = _type(request.load_type, ec2)
+    endpoint_type, endpoint_offered = _type(request.endpoint_type, ec2)
     reserved = set(request.reservations.values())
     before = {old.get(name) for name in request.reservations}
     return Facts(
@@ -215,6 +224,8 @@ def _facts(
         offered=offered,
         load_type=load_type,
         load_offered=load_offered,
+        endpoint_type=endpoint_type,
+        endpoint_offered=endpoint_offered,
         reservations={id_: _reservation(id_, ec2) for id_ in reserved},
         held=frozenset() if is_replaced else frozenset(reserved & before),
         group=_group(request.existing_group, ec2),

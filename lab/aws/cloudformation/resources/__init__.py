@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lab.aws.awslambda.runtime import LambdaRuntime
 from lab.aws.cloudformation.engine import Engine
 from lab.aws.cloudformation.resource_type import ResourceType
 from lab.aws.cloudformation.resources import (
@@ -22,10 +21,6 @@ from lab.aws.cloudformation.resources import (
     scheduler,
     sns,
     step_functions,
-)
-from lab.aws.cloudformation.resources.custom_resources import (
-    CustomResource,
-    CustomResourceResponses,
 )
 from lab.aws.cloudformation.resources.nested_stacks import NestedStack
 from lab.aws.cloudformation.stacks import Stacks
@@ -48,18 +43,18 @@ _SERVICES = (
     sns,
     step_functions,
 )
-#: The types of AWS's services by name; custom resources and nested stacks need the engine.
+#: The types of AWS's services by name; others need more than an API.
 TYPES: dict[str, ResourceType] = {
     resource.type: resource for service in _SERVICES for resource in service.RESOURCES
 }
 
 
 def resource_types(
-    engine: Engine, *, stacks: Stacks, runtime: LambdaRuntime, responses: CustomResourceResponses
+    engine: Engine, stacks: Stacks, *others: ResourceType
 ) -> dict[str, ResourceType]:
-    """A handler for every type, by the type's name."""
+    """A handler for every type, by the type's name; `others` are those that need more."""
     return {
         **TYPES,
-        CustomResource.type: CustomResource(runtime, responses),
+        **{other.type: other for other in others},
         NestedStack.type: NestedStack(engine, stacks),
     }

@@ -12,7 +12,7 @@ from lab.aws.cloudformation.resource_type import Properties, ResourceContext, Ta
 from lab.waiting import until
 
 _DELETION_SECONDS = 900.0
-_TAGGING = Tagging("ec2", "CreateTags", "Resources", identity="{id}", at_creation=False)
+TAGGING = Tagging("ec2", "CreateTags", "Resources", identity="{id}", at_creation=False)
 _DNS = ("EnableDnsSupport", "EnableDnsHostnames")
 
 
@@ -75,7 +75,7 @@ def _revoke_ingress(context: ResourceContext) -> None:
 
 def _prepare_group(context: ResourceContext, properties: Properties) -> Properties:
     """Tag a placement group when it is created: its tags cannot change."""
-    tags = {"ResourceType": "placement-group", **_TAGGING.of(context.tags())}
+    tags = {"ResourceType": "placement-group", **TAGGING.of(context.tags())}
     return {**properties, "TagSpecifications": [tags]}
 
 
@@ -130,7 +130,7 @@ RESOURCES = (
         attributes={"VpcId": "{VpcId}", "CidrBlock": "{CidrBlock}"},
         configure=_configure_vpc,
         deletion=Call("DeleteVpc", VpcId="{id}"),
-        tagging=_TAGGING,
+        tagging=TAGGING,
     ),
     ApiResource(
         type="AWS::EC2::VPCCidrBlock",
@@ -144,9 +144,9 @@ RESOURCES = (
         "Subnet",
         "AvailabilityZone CidrBlock Tags VpcId",
         attributes={"SubnetId": "{SubnetId}", "AvailabilityZone": "{AvailabilityZone}"},
-        tagging=_TAGGING,
+        tagging=TAGGING,
     ),
-    _created("InternetGateway", "Tags", tagging=_TAGGING),
+    _created("InternetGateway", "Tags", tagging=TAGGING),
     ApiResource(
         type="AWS::EC2::VPCGatewayAttachment",
         properties=names("InternetGatewayId VpcId"),
@@ -163,10 +163,10 @@ RESOURCES = (
         id="{PublicIp}",
         attributes={"AllocationId": "{AllocationId}"},
         deletion=Call("ReleaseAddress", AllocationId="{AllocationId}"),
-        tagging=replace(_TAGGING, identity="{AllocationId}"),
+        tagging=replace(TAGGING, identity="{AllocationId}"),
     ),
-    _created("NatGateway", "AllocationId SubnetId Tags", tagging=_TAGGING),
-    _created("RouteTable", "Tags VpcId", tagging=_TAGGING),
+    _created("NatGateway", "AllocationId SubnetId Tags", tagging=TAGGING),
+    _created("RouteTable", "Tags VpcId", tagging=TAGGING),
     ApiResource(
         type="AWS::EC2::Route",
         properties=names("DestinationCidrBlock GatewayId NatGatewayId RouteTableId"),
@@ -198,7 +198,7 @@ RESOURCES = (
         attributes={"GroupId": "{id}"},
         configure=_change_rules,
         deletion=Call("DeleteSecurityGroup", GroupId="{id}"),
-        tagging=_TAGGING,
+        tagging=TAGGING,
     ),
     ApiResource(
         type="AWS::EC2::SecurityGroupIngress",
@@ -234,7 +234,7 @@ RESOURCES = (
         id="{VpcEndpointId}",
         deletion=Call("DeleteVpcEndpoints", VpcEndpointIds="{id}"),
         after_delete=_await_deletion,
-        tagging=_TAGGING,
+        tagging=TAGGING,
     ),
     _created(
         "LaunchTemplate",

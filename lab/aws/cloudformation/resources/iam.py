@@ -89,7 +89,27 @@ def _delete_other_versions(context: ResourceContext) -> None:
             iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
 
 
+def _change_profile(context: ResourceContext, old: Properties, new: Properties) -> None:
+    for verb, roles in (("RemoveRoleFrom", old.get("Roles", [])), ("AddRoleTo", new["Roles"])):
+        for role in roles:
+            names = {"InstanceProfileName": context.state.physical_id, "RoleName": role}
+            context.call("iam", f"{verb}InstanceProfile", names)
+
+
 RESOURCES = (
+    ApiResource(
+        type="AWS::IAM::InstanceProfile",
+        properties=names("InstanceProfileName Roles"),
+        name=("InstanceProfileName", 128),
+        later=("Roles",),
+        creation=Call("CreateInstanceProfile"),
+        result="InstanceProfile",
+        id="{InstanceProfileName}",
+        attributes={"Arn": "{Arn}"},
+        configure=_change_profile,
+        before_delete=lambda each: _change_profile(each, each.state.properties, {"Roles": []}),
+        deletion=Call("DeleteInstanceProfile", InstanceProfileName="{id}"),
+    ),
     ApiResource(
         type="AWS::IAM::Role",
         properties=names(
