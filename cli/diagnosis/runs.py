@@ -78,7 +78,7 @@ def leftovers(stack: Stack) -> Check:
 
 
 def _strays(stack: Stack) -> list[str]:
-    """Instances with the stack's tag that belong to no node group of its cluster."""
+    """Instances with the stack's tag that neither are the stack's own nor in a node group of it."""
     cluster = required(stack.outputs, "ClusterName")
     listed = stack.client("eks").get_paginator("list_nodegroups").paginate(clusterName=cluster)
     groups = {name for page in listed for name in page["nodegroups"]}
@@ -97,8 +97,11 @@ def _strays(stack: Stack) -> list[str]:
         for page in pages
         for reservation in page["Reservations"]
         for instance in reservation["Instances"]
-        if _tag(instance, "eks:cluster-name") != cluster
-        or _tag(instance, "eks:nodegroup-name") not in groups
+        if (
+            _tag(instance, "eks:cluster-name") != cluster
+            or _tag(instance, "eks:nodegroup-name") not in groups
+        )
+        and instance.get("PrivateIpAddress") != stack.outputs.get("EndpointAddress", "none")
     ]
 
 

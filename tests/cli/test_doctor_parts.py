@@ -305,12 +305,15 @@ def test_an_instance_of_no_node_group_is_a_leftover(account: Stack) -> None:
         )
         return str(launched["Instances"][0]["InstanceId"])
 
-    ours, stray = launch("treatment"), launch("a-missing-group")
-    finding = runs.leftovers(account)
-    client("ec2").terminate_instances(InstanceIds=[ours, stray])
+    ours, stray, endpoint = (launch(g) for g in ("treatment", "a-missing-group", "no-group"))
+    reservations = client("ec2").describe_instances(InstanceIds=[endpoint])["Reservations"]
+    address = reservations[0]["Instances"][0]["PrivateIpAddress"]
+    finding = runs.leftovers(changed(account, outputs={"EndpointAddress": address}))
+    client("ec2").terminate_instances(InstanceIds=[ours, stray, endpoint])
     assert finding.state == "warning"
     assert stray in finding.finding
     assert ours not in finding.finding
+    assert endpoint not in finding.finding, "the stack's instance outside the cluster is its own"
 
 
 def test_a_run_of_the_image_check_may_have_no_plan(account: Stack, stack: DeployedStack) -> None:
