@@ -6,6 +6,7 @@ taskcat deploys each stack once for all its tests, because a lab has one cluster
 from __future__ import annotations
 
 import json
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from lab import daemon
+from lab.setup import tools
 from tests.lab.account import customer_keys, instances
 from tests.lab.running import SHORT, Lab
 from tests.lab.toggles import (
@@ -163,6 +166,24 @@ def plan_of(lab: Lab, stack: Deployment, run_id: str | None = None) -> Any:
 # -- no way to the Internet
 
 
+def assert_serves(lab: Lab, stack: Deployment) -> None:
+    """The instance outside the cluster is in the group, and answers a node's clients."""
+    address = stack.outputs["EndpointAddress"]
+    (instance,) = (each for each in instances(lab) if each["PrivateIpAddress"] == address)
+    assert instance["InstanceType"] == "c5.xlarge"
+    (group,) = lab.aws("ec2").describe_placement_groups()["PlacementGroups"]
+    assert instance["Placement"]["GroupName"] == group["GroupName"]
+    node = nodes(lab)[0].metadata.name
+
+    def client(*argv: str) -> bool:
+        command = [*daemon.enter(node), *tools.command(argv[0]), *argv[1:]]
+        return subprocess.run(command, capture_output=True, check=False, timeout=30).returncode == 0
+
+    eventually(lambda: client("iperf3", "--client", address, "--time", "1"), seconds=60)
+    assert client("netperf", "-H", address, "-p", "12865", "-l", "1")
+    assert len(nodes(lab)) == 4, "it is no node"
+
+
 def test_a_vpc_without_internet_has_endpoints_and_runs_the_image_the_stack_built(
     lab: Lab, toggles: Toggles
 ) -> None:
@@ -182,6 +203,7 @@ def test_a_vpc_without_internet_has_endpoints_and_runs_the_image_the_stack_built
             *("ec2", "ecr.api", "ecr.dkr", "eks", "sts", "states", "s3", "dynamodb")
         }
         assert ".dkr.ecr." in stack.outputs["ToolImage"]
+        assert_serves(lab, stack)
         results = run_of(lab, stack)
         assert results["run"]["status"] == "succeeded"
         assert stack.outputs["RunOnCreateConclusion"] in json.dumps(results)
