@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rackrate_contract.arms import BandwidthWeighting
+from rackrate_contract.arms import BandwidthWeighting, Endpoint
 from rackrate_contract.selectors import Selector, Toleration, parse_tolerations
 from rackrate_text.words import listed
 
@@ -17,6 +17,8 @@ NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 
 #: The name of the load nodes in leases and results, where an arm has its own.
 LOAD = "load"
+#: What a plan calls the stack's endpoint instance.
+INSTANCE = "instance"
 
 
 def named_groups(names: Sequence[str]) -> str:
@@ -35,6 +37,29 @@ class Cni(NamedTuple):
 
     prefix_delegation: bool
     one_interface: bool
+
+
+class Endpoints(NamedTuple):
+    """What the arms of a plan may name as their endpoint.
+
+    Attributes:
+        allowed: the ranges of IP addresses in CIDR notation.
+        instance: the stack's endpoint instance, which is always allowed; None without one.
+    """
+
+    allowed: tuple[str, ...] = ()
+    instance: Endpoint | None = None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Endpoints:
+        """Read `ALLOWED_ENDPOINTS` and `ENDPOINT_INSTANCE`."""
+        allowed = tuple(filter(None, environment["ALLOWED_ENDPOINTS"].split(",")))
+        if not (instance := environment.get("ENDPOINT_INSTANCE")):
+            return cls(allowed)
+        return cls(allowed, Endpoint(name=INSTANCE, **json.loads(instance)))
+
+
+NO_ENDPOINTS = Endpoints()
 
 
 @dataclass(frozen=True)
@@ -93,6 +118,7 @@ class Settings:
         namespace: the Kubernetes namespace of the pods.
         tool_image: the image the pods run.
         allowed_images: the other images that a plan may ask for, each with its digest.
+        endpoints: what the arms of a plan may name as their endpoint.
         arms: the arms under comparison.
         node_count: nodes in each arm when all are running.
         load: the nodes from which load comes; they belong to no arm. None without such nodes.
@@ -128,6 +154,7 @@ class Settings:
     load: StackArm | None = None
     load_node_count: int = 0
     allowed_images: tuple[str, ...] = ()
+    endpoints: Endpoints = NO_ENDPOINTS
 
     @property
     def node_sets(self) -> tuple[StackArm, ...]:
@@ -171,6 +198,7 @@ class Settings:
             else None,
             load_node_count=int(environment["LOAD_NODE_COUNT"]),
             allowed_images=tuple(filter(None, environment["ALLOWED_IMAGES"].split(","))),
+            endpoints=Endpoints.from_environment(environment),
         )
 
 

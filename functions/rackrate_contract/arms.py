@@ -13,14 +13,33 @@ from rackrate_contract.selectors import Selector, SelectorField
 
 #: The network that a pod uses: its own behind the cluster's CNI, or its node's.
 Network = Literal["pod", "host"]
-#: What its clients connect to: the server's own address, or that of a Service in front of it.
-Via = Literal["pod", "service"]
+#: What its clients connect to: the server's own address, that of a Service in front of it, or an
+#: endpoint outside the cluster.
+Via = Literal["pod", "service", "endpoint"]
 #: Which pairs of its nodes an arm may have.
 PairZones = Literal["any", "within-zone", "across-zones"]
 #: The titles of the stack's own arms.
 NO_GROUP, _GROUP = "no group", " group"
 #: How an instance divides its bandwidth between its network and its volumes. EC2's words.
 BandwidthWeighting = Literal["default", "vpc-1", "ebs-1"]
+
+
+class Endpoint(Document):
+    """What the clients of an arm connect to outside the cluster, in place of server pods."""
+
+    name: str
+    """As the plan names it: `instance`, or its address and port."""
+    address: str
+    """Its IP address."""
+    port: int | None = None
+    """Its port; null: each tool's own."""
+    instance_id: str | None = None
+    """The stack's endpoint instance; null for others."""
+
+    @property
+    def words(self) -> str:
+        """Its name, with its address where the name is not that."""
+        return f"{self.name} ({self.address})" if self.instance_id else self.name
 
 
 class InstanceNetwork(Document):
@@ -200,6 +219,8 @@ class Arm(Document):
     """What its clients connect to."""
     pairs: PairZones = "any"
     """Which of its nodes may be a pair."""
+    endpoint: Endpoint | None = None
+    """What each of its nodes is paired with, in place of another node."""
     placement: str
     """The placement group's strategy; `none` without a group."""
     baseline: bool
@@ -222,6 +243,12 @@ class Arm(Document):
     def node_names(self) -> tuple[str, ...]:
         """The names of its nodes."""
         return tuple(node.name for node in self.nodes)
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """The names of its nodes, and the address of its endpoint: what its pairs load."""
+        endpoint = () if self.endpoint is None else (self.endpoint.address,)
+        return frozenset((*self.node_names, *endpoint))
 
     @property
     def ena_express_unused(self) -> bool:
@@ -257,9 +284,11 @@ class ArmOfResults(Document):
     client_network: Network
     server_network: Network
     via: Via = "pod"
-    """What its clients connect to: `pod`, the server's own address, or `service`."""
+    """What its clients connect to: `pod`, the server's own address, `service` or `endpoint`."""
     pairs: PairZones = "any"
     """Which of its nodes may be a pair."""
+    endpoint: Endpoint | None = None
+    """What each of its nodes is paired with; null: with another of its nodes."""
     node_groups: tuple[str, ...]
     selector: SelectorField = Selector(())
     """The label selector of its nodes; empty in results of the first versions."""

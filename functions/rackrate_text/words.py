@@ -56,8 +56,8 @@ def shortened(text: str, most: int) -> str:
 
 
 def host_name(node: str) -> str:
-    """A node's name without the domain, which all nodes of a cluster share."""
-    return node.partition(".")[0]
+    """A node's name without the domain, which all nodes of a cluster share; an address is whole."""
+    return node if node[:1].isdigit() else node.partition(".")[0]
 
 
 def capitalized(words: str) -> str:

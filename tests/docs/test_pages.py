@@ -27,7 +27,7 @@ from scripts import references
 from scripts.markdown import with_part
 from scripts.parameters import EXISTING_CLUSTER, OWN_CLUSTER, load
 from tests.docs.blocks import PAGES, ROOT, blocks_of
-from tests.unit.samples import ARMS
+from tests.unit.samples import ARMS, ENDPOINTS
 
 DOCS = ROOT / "docs"
 TEMPLATE = load(OWN_CLUSTER)
@@ -154,7 +154,14 @@ def test_a_plan_whose_tools_the_default_image_lacks_names_the_parameter(folder):
         document = json.loads(path.read_text("utf-8"))
         raw = document.get("plan", document)
         nodes = {arm.name: 12 for arm in ARMS}
-        plan = check_plan(raw, stack_arms=ARMS, nodes=nodes, host_network=True, run_id="r")
+        plan = check_plan(
+            raw,
+            stack_arms=ARMS,
+            nodes=nodes,
+            host_network=True,
+            run_id="r",
+            endpoints=ENDPOINTS,
+        )
         lacking = [test for test in plan.tests if programs_lacking(image, test)]
         assert ("ToolImage=build" in rows[path.name]) == bool(lacking), path.name
 

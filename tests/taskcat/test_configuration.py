@@ -43,6 +43,7 @@ NOT_VARIED = {
     "Tolerations": "an account's cluster may have no taints; the lab's pools have one",
     "LoadNodeSelector": "an account's cluster may have two groups of nodes only",
     "AllowedImages": "it changes nothing before a plan asks for one",
+    "AllowedEndpoints": "it changes nothing before a plan names one",
     "OnDemandNodeCount": "an account's cluster may have no autoscaler; the lab's pools are one",
 }
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rackrate.settings import Settings, StackArm
+from rackrate.settings import Endpoints, Settings, StackArm
+from rackrate_contract.arms import Endpoint
 from rackrate_contract.selectors import Selector
 
 DATA = Path(__file__).parent / "data"
@@ -15,6 +16,11 @@ LABEL = "eks.amazonaws.com/nodegroup"
 ARMS = (
     StackArm("treatment", "cluster", False, ("ng-1",), Selector.parse(f"{LABEL}=ng-1")),
     StackArm("baseline", "none", True, ("ng-2",), Selector.parse(f"{LABEL}=ng-2")),
+)
+#: The endpoints that the plans of the tests and of the documentation may name.
+ENDPOINTS = Endpoints(
+    ("10.0.3.0/24", "fd00::/8"),
+    Endpoint(name="instance", address="10.0.3.7", instance_id="i-0123"),
 )
 SETTINGS = Settings(
     "results", "results", "house", "rackrate", "example.test/tools:1", ARMS, 2, False

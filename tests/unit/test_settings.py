@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from rackrate.settings import Settings, StackArm
+from rackrate.settings import Endpoints, Settings, StackArm
+from rackrate_contract.arms import Endpoint
 from rackrate_contract.selectors import Selector
 from tests import ROOT
 from tests.templates.cloudformation import load
@@ -30,6 +32,7 @@ CREATED = {
     "LoadNodeSelector": "",
     "LoadNodeCount": "0",
     "AllowedImages": "",
+    "AllowedEndpoints": "",
 }
 EXISTING = {
     **CREATED,
@@ -106,6 +109,16 @@ def test_the_images_that_plans_may_ask_for_are_none_or_those_that_the_stack_name
     images = tuple(f"registry.corp/{name}@sha256:{'0' * 64}" for name in ("a", "b"))
     named = settings({**CREATED, "AllowedImages": ",".join(images)})
     assert named.allowed_images == images
+
+
+def test_the_endpoints_that_plans_may_name_are_none_or_those_that_the_stack_allows():
+    assert settings(CREATED).endpoints == Endpoints()
+    named = settings({**CREATED, "AllowedEndpoints": "10.0.3.5/32,fd00::/8"})
+    assert named.endpoints.allowed == ("10.0.3.5/32", "fd00::/8")
+    instance = {"address": "10.0.3.7", "instance_id": "i-0123"}
+    environment = {"ALLOWED_ENDPOINTS": "", "ENDPOINT_INSTANCE": json.dumps(instance)}
+    there = Endpoints.from_environment(environment).instance
+    assert there == Endpoint(name="instance", port=None, **instance)
 
 
 def test_a_cluster_that_exists_has_labels_instead():

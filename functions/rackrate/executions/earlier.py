@@ -112,9 +112,6 @@ def _faults_together(plan: Plan, earlier: Mapping[str, PlannedRun]) -> list[Faul
 
 
 def _is_in(arm: ArmChoice, earlier: PlannedRun) -> bool:
-    """Whether an earlier run has the arm, in the same networks and zones."""
-    return any(
-        (arm.name, arm.client_network, arm.server_network, arm.via, arm.pairs)
-        == (other.name, other.client_network, other.server_network, other.via, other.pairs)
-        for other in earlier.arms
-    )
+    """Whether an earlier run has the arm, in the same networks and zones, with its endpoint."""
+    same = arm.model_copy(update={"nodes": ""})
+    return any(same == other.model_copy(update={"nodes": ""}) for other in earlier.plan.arms)

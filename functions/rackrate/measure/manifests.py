@@ -307,7 +307,7 @@ class Clients:
             tests: the tests to run, in order, by container.
             owner_uid: the UID of the run's owner object.
             node: the name of the node in the client's place.
-            server_address: IP address of the server's pod.
+            server_address: IP address of the server's pod, or of the endpoint.
             members: the IP addresses of the members of the item's workload, in their order.
         """
         hashed = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
@@ -316,11 +316,12 @@ class Clients:
         starts = {each: self.starts[each].at for each in tests} if self.starts else {}
         files = {} if item.workload is None else item.workload.load_files
         before: list[Json] = []
+        port = None if pair.endpoint is None else pair.endpoint.port
         if item.workload is None:
             containers = [
                 container(
                     each,
-                    waiting(test.argv(server_address), self.starts.get(each)),
+                    waiting(test.argv(server_address, port), self.starts.get(each)),
                     self.image,
                     sharers=len(tests),
                 )

@@ -101,14 +101,14 @@ def obstacle(
         expected: the nodes that have ended and that others will replace, and since when they are
             waited for.
     """
-    for name in (pair.client, pair.server):
+    for name in pair.nodes:
         if (absent := absence(name, nodes)) is not None:
             if name in expected:
                 reason = f"{absent.reason}, and no other node has come in its place"
                 since = expected[name]
                 return Obstacle("NodesUnavailable", reason, since, REPLACEMENT_SECONDS)
             return Obstacle("NodesUnavailable", absent.reason, absent.since)
-    if pair.server not in addresses:
+    if pair.endpoint is None and pair.server not in addresses:
         return Obstacle("ServersNotReady", f"the server on node {pair.server} is not ready")
     return None
 

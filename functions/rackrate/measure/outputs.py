@@ -54,7 +54,7 @@ class Drafts:
             unit=test.primary.unit,
             placement=self._placements[key.arm],
             client_network=pair.client_network,
-            server_network=pair.server_network,
+            server_network=pair.server_network if pair.endpoint is None else None,
             via=pair.via,
             client_node=self._replaced.get(key.client),
             server_node=self._replaced.get(key.server),

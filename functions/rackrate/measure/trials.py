@@ -46,7 +46,8 @@ class Trial(TrialState):
     unit: str
     placement: str
     client_network: Network
-    server_network: Network
+    server_network: Network | None = None
+    """Null towards an endpoint."""
     via: Via = "pod"
     """What the client connected to."""
     warm_up: bool = False

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from rackrate.tools.base import NAME_PATTERN
-from rackrate_contract.arms import Network, PairZones, Via
+from rackrate_contract.arms import Network, PairZones
 from rackrate_contract.document import Document
 
 
@@ -24,12 +24,18 @@ class ArmChoice(Document):
     `host`: the network of the node; the stack needs `HostNetwork=true`."""
     server_network: Annotated[Network, Field(examples=["host"])] = "pod"
     """Network of its server pods, with the same choices."""
-    via: Annotated[Via, Field(examples=["service"])] = "pod"
+    via: Annotated[Literal["pod", "service"], Field(examples=["service"])] = "pod"
     """What its clients connect to. `pod`: the server's own address. `service`: the address of a
     Service, so that kube-proxy's rules are in the path. ping cannot go through a Service."""
     pairs: Annotated[PairZones, Field(examples=["across-zones"])] = "any"
     """Which of its nodes may be a pair. `any`: any two. `within-zone`: two of one Availability
     Zone. `across-zones`: two of different zones, whose traffic AWS bills."""
+    endpoint: Annotated[
+        str | None, Field(examples=["10.0.3.5:5201"], min_length=1, max_length=60)
+    ] = None
+    """What its clients connect to outside the cluster. Each of its nodes makes a pair with it, and
+    is the client. `instance`: the stack's endpoint instance. Or an IP address that the stack's
+    `AllowedEndpoints` contain, with a port if it is not the tool's own (IPv6 then in brackets)."""
 
     @property
     def is_plain(self) -> bool:

@@ -358,6 +358,7 @@ def check_plans(
                 run_id=run_id_of_step(campaign_id, 1),
                 image=settings.tool_image,
                 allowed_images=settings.allowed_images,
+                endpoints=settings.endpoints,
             )
         except InvalidPlan as invalid:
             for fault in invalid.faults:

@@ -18,6 +18,7 @@ from rackrate.plan.check_tests import (
     with_members,
 )
 from rackrate.plan.durations import unagreed_seconds
+from rackrate.plan.endpoints import check_endpoints
 from rackrate.plan.faults import Faults, check_name, read_fields, shown, whole_numbers
 from rackrate.plan.fields import MAX_TRIALS, Blocks, PlanInput, without_started_by
 from rackrate.plan.items import MAX_PAIRS_PER_ITEM, MAX_TRIALS_PER_ITEM
@@ -25,7 +26,7 @@ from rackrate.plan.model import Plan, names_of
 from rackrate.plan.pairing import Pairing, rounds_of_block, trials_of_block
 from rackrate.plan.series import slot_seconds
 from rackrate.plan.workloads import pair_tests, workloads
-from rackrate.settings import StackArm
+from rackrate.settings import NO_ENDPOINTS, Endpoints, StackArm
 from rackrate.tools.base import TestBase
 from rackrate_text.units import duration
 from rackrate_text.words import counted
@@ -45,6 +46,7 @@ def check_plan(
     allowed_images: Collection[str] = (),
     load_nodes: int = 0,
     is_ipv6: bool = False,
+    endpoints: Endpoints = NO_ENDPOINTS,
 ) -> Plan:
     """Read and check a plan.
 
@@ -59,6 +61,7 @@ def check_plan(
         allowed_images: the other images that the plan may ask for.
         load_nodes: number of Ready load nodes.
         is_ipv6: whether the pods have IPv6 addresses only.
+        endpoints: the endpoints that the plan may name.
 
     Raises:
         InvalidPlan: the plan has mistakes; the error lists every one.
@@ -72,11 +75,12 @@ def check_plan(
     baseline = choose_baseline(model, list(arms.values()), stack_arms, faults)
     tests = read_tests(model.tests, image, allowed_images, faults, is_ipv6=is_ipv6)
     check_ways(arms, tests, faults)
+    check_endpoints(arms, tests, model.direction, endpoints, faults, is_ipv6=is_ipv6)
     pairing = Pairing.of(model.pairing)
     earlier = names_of(model.compare_with)
     _check_earlier_names(earlier, run_id, faults)
     if not any(fault.path.split("[")[0] == "arms" for fault in faults):
-        check_pairing(pairing, arms.values(), nodes, faults)
+        check_pairing(pairing, list(arms.values()), nodes, faults)
     if not faults:
         tests = with_members(tests, arms, stack_arms, nodes, load_nodes, faults)
     if not faults:
@@ -140,7 +144,8 @@ def _check_size(
     sizes = {arm.name: nodes[arm.nodes] for arm in arms}
     blocks = Blocks.of(model.blocks).most
     trials_of_one_block = len(of_pairs) * sum(
-        trials_of_block(pairing, model.direction, size) for size in sizes.values()
+        trials_of_block(pairing, model.direction, sizes[arm.name], to_endpoint=bool(arm.endpoint))
+        for arm in arms
     ) + sum(test.loader_count * len(arms) for test in workloads(tests))
     _check_trials(blocks, trials_of_one_block, faults)
     at_once = sum(
@@ -151,7 +156,11 @@ def _check_size(
     # Arms on the same nodes take turns; arms on different nodes are measured at the same time.
     rounds: Counter[str] = Counter()
     for arm in arms:
-        rounds[arm.nodes] += rounds_of_block(pairing, model.direction, model.load, sizes[arm.name])
+        # So do arms towards one endpoint, here towards any.
+        rounds["" if any(each.endpoint for each in arms) else arm.nodes] += rounds_of_block(
+            *(pairing, model.direction, model.load, sizes[arm.name]),
+            to_endpoint=bool(arm.endpoint),
+        )
     of_block = 0.0
     if of_pairs:
         of_block = max(rounds.values()) * slot_seconds(of_pairs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,7 +13,6 @@ from rackrate.plan.faults import Faults, faults_of, kind_of, named_twice, shown
 from rackrate.plan.fields import PlanInput
 from rackrate.plan.pairing import Pairing
 from rackrate.settings import StackArm
-from rackrate_contract.arms import Network, PairZones, Via
 from rackrate_text.words import counted, listed, nearest
 
 
@@ -113,12 +112,11 @@ def _check_nodes(
 ) -> None:
     whereabouts = {arm.name: arm.whereabouts for arm in stack_arms}
     for path, arm in arms.items():
-        ready = nodes[arm.nodes]
-        if ready < LEAST_NODES:
+        ready, least = nodes[arm.nodes], 1 if arm.endpoint else LEAST_NODES
+        if ready < least:
             faults.add(
                 path,
-                f"the arm {arm.name!r} has {counted(ready, 'Ready node')}; a pair needs"
-                f" {LEAST_NODES}",
+                f"the arm {arm.name!r} has {counted(ready, 'Ready node')}; a pair needs {least}",
                 f"wait for, repair or enlarge the {whereabouts[arm.nodes]}",
             )
 
@@ -137,14 +135,14 @@ def _check_networks(arms: Mapping[str, ArmChoice], host_network: bool, faults: F
 
 def _check_differences(arms: Mapping[str, ArmChoice], faults: Faults) -> None:
     """Report arms that are equal in everything but their names."""
-    known: dict[tuple[str, Network, Network, Via, PairZones], str] = {}
+    known: dict[ArmChoice, str] = {}
     for path, arm in arms.items():
-        kind = (arm.nodes, arm.client_network, arm.server_network, arm.via, arm.pairs)
+        kind = arm.model_copy(update={"name": ""})
         if kind in known:
             faults.add(
                 path,
                 f"{arm.name!r} and {known[kind]!r} are the same nodes in the same networks",
-                "let them differ in nodes, client_network, server_network, via or pairs",
+                "let them differ in nodes, client_network, server_network, via, pairs or endpoint",
             )
         known.setdefault(kind, arm.name)
 
@@ -182,14 +180,17 @@ def choose_baseline(
 
 
 def check_pairing(
-    pairing: Pairing, arms: Iterable[ArmChoice], nodes: Mapping[str, int], faults: Faults
+    pairing: Pairing, arms: Collection[ArmChoice], nodes: Mapping[str, int], faults: Faults
 ) -> None:
     """Report more random pairs than the nodes of the smallest arm make."""
     if pairing.kind != "random":
         return
-    fewest = min(arms, key=lambda arm: nodes[arm.nodes])
-    number = nodes[fewest.nodes]
-    possible = Pairing("mesh").pairs(number)
+    pairs_of = {
+        arm.name: Pairing("mesh").pairs(nodes[arm.nodes], to_endpoint=bool(arm.endpoint))
+        for arm in arms
+    }
+    fewest = min(arms, key=lambda arm: pairs_of[arm.name])
+    number, possible = nodes[fewest.nodes], pairs_of[fewest.name]
     if pairing.count > possible:
         faults.add(
             "pairing.random",

@@ -22,6 +22,7 @@ from rackrate.plan.items import Item, MakeupItem
 from rackrate.plan.prices import Price, Query
 from rackrate_contract.estimates import Cost, CostLine
 from rackrate_text.units import dollars, duration
+from rackrate_text.words import listed
 
 #: Memory of the functions in MB, as in templates/benchmark.yaml. A GB has 1024 MB here. Collect,
 #: the analysis, each look and the report have a whole CPU.
@@ -83,6 +84,7 @@ class Usage:
         pods: how many client pods these have.
         collected: how many trials.
         analyzed: how many of them its verdicts use.
+        endpoints: the endpoints outside the cluster, in words.
     """
 
     seconds: float
@@ -96,6 +98,7 @@ class Usage:
     pods: int = 0
     collected: int = 0
     analyzed: int = 0
+    endpoints: Sequence[str] = ()
 
     @property
     def gigabyte_seconds(self) -> float:
@@ -158,6 +161,11 @@ def estimate(usage: Usage, by_query: Mapping[Query, Price], *, region: str) -> C
     unknown = tuple(line.what for line in lines if line.usd is None)
     troubles = sorted({price.trouble for price in by_query.values() if price.trouble})
     notes = tuple(f"not all prices are the Price List API's: {why}" for why in troubles)
+    not_included: tuple[str, ...] = NOT_INCLUDED
+    if usage.endpoints:
+        where = listed(usage.endpoints)
+        unknown_zone = f"traffic with {where}, which AWS bills if it is in another zone or network"
+        not_included = (unknown_zone, *NOT_INCLUDED)
     if any(price.usd is None for price in by_query.values()):
         notes = (*notes, _GET_THE_PRICE)
     return Cost(
@@ -167,7 +175,7 @@ def estimate(usage: Usage, by_query: Mapping[Query, Price], *, region: str) -> C
         usd_of_run=of_run,
         unknown=unknown,
         notes=notes,
-        not_included=NOT_INCLUDED,
+        not_included=not_included,
         summary=_summary(usage, lines, unknown, notes),
     )
 

@@ -106,7 +106,7 @@ def series_seconds(items: Sequence[BlockItem]) -> float:
 
 def servers(pairs: Iterable[Pair]) -> int:
     """On how many nodes the pairs need a server."""
-    return len({node for pair in pairs for node in (pair.client, pair.server)})
+    return len({node for pair in pairs for node in pair.nodes})
 
 
 def servers_seconds(number: int) -> float:

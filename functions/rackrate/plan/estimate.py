@@ -141,6 +141,7 @@ def _usage(
         collected=sum(len(item.trials) for item in rounds),
         analyzed=sum(len(item.trials) for item in measuring),
         cross_zone_bytes=_cross_zone_bytes([*items, *warm_ups], arms),
+        endpoints=tuple({arm.endpoint.words: None for arm in arms if arm.endpoint}),
     )
 
 
@@ -177,10 +178,9 @@ def _bytes_per_node(
             if kind not in known:
                 known[kind] = _bytes_of_pair(by_name[pair.arm], item.tests)
             up, down = known[kind]
-            sent[pair.client] += up
-            received[pair.client] += down
-            sent[pair.server] += down
-            received[pair.server] += up
+            for node, (out, back) in zip(pair.nodes, ((up, down), (down, up)), strict=False):
+                sent[node] += out
+                received[node] += back
     return {
         node: Traffic(sent=round(sent[node]), received=round(received[node]))
         for node in sorted({*sent, *received})
@@ -205,7 +205,8 @@ def _bytes_of_pair(arm: Arm, tests: Iterable[TestBase]) -> tuple[float, float]:
 def _cross_zone_bytes(items: Iterable[Item], arms: Sequence[Arm]) -> int:
     """The most bytes between nodes in different zones.
 
-    Nodes without a known zone count as in one, unless their arm's pairs are across zones.
+    Nodes without a known zone count as in one, unless their arm's pairs are across zones. Endpoints
+    are left out.
     """
     zones = {node.name: node.zone for arm in arms for node in arm.nodes}
     across = {arm.name for arm in arms if arm.pairs == "across-zones"}

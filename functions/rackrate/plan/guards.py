@@ -215,6 +215,9 @@ def few_blocks(outlook: Outlook) -> Guard:
 
 def few_pairs(outlook: Outlook) -> Guard:
     """Warn if an arm has too few pairs of nodes for more than a claim about these nodes."""
+    if endpoints := listed({arm.endpoint.words: None for arm in outlook.arms if arm.endpoint}):
+        text = f"verdicts on arms towards {endpoints} are about these nodes and {endpoints} only"
+        return _guard("few_pairs", False, text, "")
     pairs: dict[str, set[frozenset[str]]] = {arm.name: set() for arm in outlook.arms}
     if not pair_tests(outlook.tests):
         return _guard("few_pairs", False, "there is no test of pairs of nodes", "")

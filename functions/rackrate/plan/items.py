@@ -29,7 +29,7 @@ from rackrate.plan.workloads import pair_tests, places, workloads
 from rackrate.registry import AnyTest
 from rackrate.tools.base import TestBase
 from rackrate.workloads.base import WorkloadTest
-from rackrate_contract.arms import Arm, Network, Node, Via
+from rackrate_contract.arms import Arm, Endpoint, Network, Node, Via
 from rackrate_contract.document import Document
 from rackrate_contract.trials import TrialKey
 
@@ -58,9 +58,18 @@ class Pair(Document):
     client: str
     """The client's node."""
     server: str
+    """The server's node, or the endpoint's name."""
     client_network: Network
     server_network: Network
     via: Via = "pod"
+    # Items are so large that a state has no room for nulls.
+    endpoint: Annotated[Endpoint | None, Field(exclude_if=lambda value: value is None)] = None
+    """What takes the place of the server's node."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Its nodes, the client's first; an endpoint is none."""
+        return (self.client, self.server) if self.endpoint is None else (self.client,)
 
 
 class BlockItem(Document):
@@ -207,7 +216,8 @@ def build_schedule(plan: Plan, arms: Sequence[Arm], load_nodes: Sequence[Node] =
 
     The plan's direction decides which node of a pair is the client. `forward`: the node whose name
     sorts first; in a ring, each node towards the next. `reverse`: the other node. `alternate`:
-    forward in odd blocks, reverse in even blocks. `both`: each in turn in every block.
+    forward in odd blocks, reverse in even blocks. `both`: each in turn in every block. Towards an
+    endpoint the node is always the client.
 
     Workloads come after the tests of pairs in each block. The first measurement of each comes after
     the pause in which it settles.
@@ -279,8 +289,15 @@ def _block(
     tests_in_order = list(plan.tests)
     chance.shuffle(tests_in_order)
     of_pairs = pair_tests(tests_in_order)
+    outside = {arm.name for group in groups for arm in group if arm.endpoint is not None}
     rounds_of = {
-        arm: _rounds(groups_of, plan.direction, plan.load, block, plan.seed)
+        arm: _rounds(
+            groups_of,
+            "forward" if arm in outside else plan.direction,
+            plan.load,
+            block,
+            plan.seed,
+        )
         for arm, groups_of in edges.items()
     }
     slots = [_take_turns(group, rounds_of, block, plan.seed) for group in groups]
@@ -385,11 +402,11 @@ def _makeups(items: int, batch: int) -> list[Item]:
 
 
 def _groups(arms: Sequence[Arm]) -> list[list[Arm]]:
-    """The arms in groups, such that arms in different groups share no node."""
+    """The arms in groups, such that arms in different groups share no node and no endpoint."""
     groups: list[list[Arm]] = []
     for arm in sorted(arms, key=lambda arm: arm.name):
-        nodes = set(arm.node_names)
-        touching = [g for g in groups if any(nodes.intersection(o.node_names) for o in g)]
+        ends = arm.ends
+        touching = [g for g in groups if any(ends & other.ends for other in g)]
         groups = [group for group in groups if group not in touching]
         groups.append([*itertools.chain(*touching), arm])
     return sorted(
@@ -458,4 +475,5 @@ def _pair(arm: Arm, edge: Edge) -> Pair:
         client_network=arm.client_network,
         server_network=arm.server_network,
         via=arm.via,
+        endpoint=arm.endpoint,
     )

@@ -25,6 +25,8 @@ class Pairing:
     - `ring`: each node with the next in the order of their names, and the last with the first.
     - `mesh`: each node with every other node.
     - `random`: `count` pairs, drawn once by the seed. They share no node until all are used.
+
+    An arm with an endpoint pairs its nodes with that: `one` of them, `count`, or all.
     """
 
     kind: Literal["one", "ring", "mesh", "random"]
@@ -35,8 +37,10 @@ class Pairing:
         """The pairing that a plan asks for."""
         return cls("random", field.random) if isinstance(field, RandomPairs) else cls(field)
 
-    def pairs(self, nodes: int) -> int:
+    def pairs(self, nodes: int, *, to_endpoint: bool = False) -> int:
         """The number of pairs for a number of nodes, each counted once for both directions."""
+        if to_endpoint and self.kind in ("ring", "mesh"):
+            return nodes
         match self.kind:
             case "ring":
                 # With two nodes, each is next to the other, which is one pair.
@@ -45,8 +49,10 @@ class Pairing:
                 return nodes * (nodes - 1) // 2
         return self.count
 
-    def matchings(self, nodes: int) -> int:
+    def matchings(self, nodes: int, *, to_endpoint: bool = False) -> int:
         """How many rounds the pairs take when pairs that share no node run at the same time."""
+        if to_endpoint:
+            return self.pairs(nodes, to_endpoint=True)
         match self.kind:
             case "ring":
                 return 1 if nodes == 2 else 2 + nodes % 2
@@ -60,36 +66,48 @@ class Pairing:
         Pairs that the arm does not allow are left out.
 
         Args:
-            arm: the arm, with at least two nodes.
+            arm: the arm, with at least two nodes, or one and an endpoint.
             seed: the seed of the random pairs.
         """
         names = _ordered_nodes(arm)
+        if arm.endpoint is not None:
+            _shuffle(names, seed)
+            clients = names[: self.pairs(len(names), to_endpoint=True)]
+            return [[(client, arm.endpoint.name)] for client in sorted(clients)]
         match self.kind:
             case "ring":
                 return _allowed(arm, _ring(names))
             case "mesh":
                 factors = _allowed(arm, _factors(names))
                 return [[_sorted(edge) for edge in edges] for edges in factors]
-        drawn = list(names)
-        random.Random(f"{seed}/pairs/{'/'.join(names)}").shuffle(drawn)
+        _shuffle(names, seed)
         left = self.count
         chosen: list[list[Edge]] = []
-        for edges in _allowed(arm, _factors(drawn)):
+        for edges in _allowed(arm, _factors(names)):
             if left > 0:
                 chosen.append([_sorted(edge) for edge in edges[:left]])
                 left -= len(edges)
         return chosen
 
 
-def rounds_of_block(pairing: Pairing, direction: Direction, load: Load, nodes: int) -> int:
+def rounds_of_block(
+    pairing: Pairing, direction: Direction, load: Load, nodes: int, *, to_endpoint: bool = False
+) -> int:
     """How many rounds one block of one arm takes."""
     ways = 2 if direction == "both" else 1
-    return ways * (pairing.pairs(nodes) if load == "isolated" else pairing.matchings(nodes))
+    number = pairing.pairs if load == "isolated" else pairing.matchings
+    return ways * number(nodes, to_endpoint=to_endpoint)
 
 
-def trials_of_block(pairing: Pairing, direction: Direction, nodes: int) -> int:
+def trials_of_block(
+    pairing: Pairing, direction: Direction, nodes: int, *, to_endpoint: bool = False
+) -> int:
     """How many trials one block of one arm has for each test."""
-    return pairing.pairs(nodes) * (2 if direction == "both" else 1)
+    return pairing.pairs(nodes, to_endpoint=to_endpoint) * (2 if direction == "both" else 1)
+
+
+def _shuffle(names: list[str], seed: int) -> None:
+    random.Random(f"{seed}/pairs/{'/'.join(names)}").shuffle(names)
 
 
 def _allowed(arm: Arm, groups: Iterable[Sequence[Edge]]) -> list[list[Edge]]:

@@ -398,13 +398,13 @@ def _retransmits(intervals: Sequence[Interval]) -> int | None:
 
 
 def matrix_figures(metric: MetricMaterial) -> list[Figure]:
-    """A heat map for each arm with more than one measured pair, all on the same scale."""
+    """A heat map for each arm with more than one measured pair of nodes, all on one scale."""
     values: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial, value in metric.values:
         values[trial.arm][trial.client, trial.server].append(value)
     by_arm = {
         arm: {ends: statistics.median(measured) for ends, measured in values[arm].items()}
-        for arm in metric.page.arms
+        for arm in (each.name for each in metric.page.results.arms if not each.endpoint)
         if len(set(map(frozenset, values[arm]))) > 1
     }
     if not by_arm:

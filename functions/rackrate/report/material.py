@@ -144,6 +144,8 @@ class Material:
             arms = [arm for arm in self.results.arms if arm.name in compared]
             nodes = {node for arm in arms for node in arm.node_names}
             scope = f"these {counted(len(nodes), 'node')}" if len(nodes) > 1 else scope
+            endpoints = dict.fromkeys(arm.endpoint.name for arm in arms if arm.endpoint)
+            scope = " and ".join((scope, *endpoints))
         if verdict.span_seconds is None:
             return scope
         return f"{scope}, {duration(verdict.span_seconds)}"

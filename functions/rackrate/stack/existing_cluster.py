@@ -11,7 +11,12 @@ from rackrate.aws import is_ipv6
 from rackrate.errors import Fault
 from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.check import ipv6_faults
-from rackrate.stack.preflight import alarm_faults, image_faults, name_faults
+from rackrate.stack.preflight import (
+    alarm_faults,
+    allowed_endpoint_faults,
+    image_faults,
+    name_faults,
+)
 from rackrate.stack.request import Request
 from rackrate_contract.selectors import Selector, Unparsable, parse_tolerations
 from rackrate_text.words import listed
@@ -41,6 +46,7 @@ def check_existing_cluster(
     faults = [
         *name_faults(request),
         *image_faults(request),
+        *allowed_endpoint_faults(request),
         *alarm_faults(request),
         *_selection_faults(request),
         *_demand_faults(request),

@@ -112,6 +112,7 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     faults = [
         *name_faults(request),
         *image_faults(request),
+        *allowed_endpoint_faults(request),
         *_public_image_faults(request),
         *alarm_faults(request),
         *faults,
@@ -169,6 +170,16 @@ def image_faults(request: Request) -> Iterator[Fault]:
             " credentials of the nodes' role",
             "name the image with its digest (@sha256:...), or set ToolImage to build",
         )
+
+
+def allowed_endpoint_faults(request: Request) -> Iterator[Fault]:
+    """The faults of the ranges that plans may name endpoints in."""
+    for allowed in filter(None, request.allowed_endpoints.split(",")):
+        try:
+            ipaddress.ip_network(allowed)
+        except ValueError as error:
+            where = f"AllowedEndpoints {allowed}"
+            yield Fault(where, f"it is no range: {error}", "write such as 10.0.3.5/32")
 
 
 def _public_image_faults(request: Request) -> Iterator[Fault]:

@@ -18,6 +18,7 @@ _TEXTS = {
     "baseline_selector": "BaselineSelector",
     "load_selector": "LoadNodeSelector",
     "tolerations": "Tolerations",
+    "allowed_endpoints": "AllowedEndpoints",
     "cluster_name": "ClusterName",
     "instance_type": "InstanceType",
     "ami_type": "AmiType",
@@ -69,6 +70,7 @@ class Request:
     baseline_selector: str = ""
     load_selector: str = ""
     tolerations: str = ""
+    allowed_endpoints: str = ""
     on_demand_node_count: int = 0
     cluster_name: str = ""
     instance_type: str = ""

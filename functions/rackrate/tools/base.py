@@ -284,6 +284,7 @@ class Detail:
 # Details of several tools. A column has the same meaning for all tools.
 SECONDS = Detail("seconds", float, "how long the tool measured")
 SENT_BYTES = Detail("sent_bytes", int, "bytes sent")
+RECEIVED_BYTES = Detail("received_bytes", int, "bytes received")
 RETRANSMITS = Detail("retransmits", int, "segments retransmitted")
 CONGESTION_WINDOWS = (
     Detail("congestion_window_mean_bytes", float, "mean of the intervals' congestion windows"),
@@ -512,6 +513,8 @@ class TestBase(BaseModel, ABC):
     uses_load_nodes: ClassVar[bool] = False
     #: Whether the test can reach its server through a Service. ICMP cannot.
     through_service: ClassVar[bool] = True
+    #: Whether the test can measure against an endpoint outside the cluster.
+    to_endpoint: ClassVar[bool] = True
     #: Whether its pods look up names by the cluster's DNS.
     uses_cluster_dns: ClassVar[bool] = False
     #: Why the tool does not measure between IPv6 addresses, as what follows its name, and a remedy;
@@ -550,8 +553,13 @@ class TestBase(BaseModel, ABC):
         return self.metrics[0]
 
     @abstractmethod
-    def argv(self, server: str) -> list[str]:
-        """The client's command line for a server's IP address; no shell interprets it."""
+    def argv(self, server: str, port: int | None = None) -> list[str]:
+        """The client's command line; no shell interprets it.
+
+        Args:
+            server: the server's IP address.
+            port: the port of an endpoint's server, if it is not that of `server`.
+        """
 
     @property
     @abstractmethod

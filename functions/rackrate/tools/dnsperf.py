@@ -123,6 +123,7 @@ class Test(TimedTest, LatencyTest):
         "dns-rate": {"queries_per_second": None},
     }
     through_service: ClassVar[bool] = False  # it always goes through that of the cluster's DNS
+    to_endpoint: ClassVar[bool] = False
     uses_cluster_dns: ClassVar[bool] = True
 
     tool: Literal["dnsperf"] = "dnsperf"
@@ -163,7 +164,7 @@ class Test(TimedTest, LatencyTest):
         require_values(value * info.data["seconds"], "queries", most, info)
         return value
 
-    def argv(self, server: str) -> list[str]:
+    def argv(self, server: str, port: int | None = None) -> list[str]:
         """The client's command line. The cluster's DNS answers, and not a server of the run."""
         kind = "AAAA" if ":" in server else "A"
         queries = "".join(f"{name} {kind}\n" for name in self.names)

@@ -142,9 +142,9 @@ class Test(TimedTest, LatencyTest):
             )
         return value
 
-    def argv(self, server: str) -> list[str]:
+    def argv(self, server: str, port: int | None = None) -> list[str]:
         """The client's command line; the log of all requests goes to standard output."""
-        port = PORTS[self.protocol]
+        port = port or PORTS[self.protocol]
         target = f"[{server}]:{port}" if ":" in server else f"{server}:{port}"
         scheme = "" if self.protocol == "grpc" else f"{self.protocol}://"
         return [

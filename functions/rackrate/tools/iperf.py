@@ -7,6 +7,8 @@ clients.
   sender's** figure: the client counts the bytes that it wrote to its sockets, including those
   still in its buffers at the end. Measure for ten seconds or more, or use iperf3: in the
   captures below, 32 streams reach up to 1.09 Gbit/s on a link of 1 Gbit/s in two seconds.
+- **Reverse**: the value is **the receiver's** figure. There are no retransmits and no congestion
+  window, which the server alone knows.
 - **Series**: throughput, retransmits and congestion window of each interval.
 - `--format b` is the only format without rounding. `--interval` is at most half of `--time`.
 - **Resolution**: iperf 2 writes 128 KiB at a time (`-l` in its
@@ -28,6 +30,7 @@ from pydantic import Field
 
 from rackrate.tools.base import (
     CONGESTION_WINDOWS,
+    RECEIVED_BYTES,
     RETRANSMITS,
     SECONDS,
     SENT_BYTES,
@@ -53,10 +56,11 @@ PORT = 5001
 WRITE_BYTES = 131_072
 _LOG_BYTES_PER_INTERVAL = 180  # a line of at most 140 characters, and the log's own 40
 
-# The report of a stream, or of all streams: [SUM] or, since 2.2, [SUM-<streams>]:
+# The report of a stream, or of all streams: [SUM] or, since 2.2, [SUM-<streams>]. A stream has a *
+# if the client receives:
 # [  1] 0.0000-1.0000 sec  61472828 Bytes  491782624 bits/sec  469/0    0    401K/2176(11) us
 _LINE = re.compile(
-    r"^\[ *(?P<id>\d+|SUM(?:-\d+)?)\] (?P<start>\d{1,9}\.\d{1,9})-(?P<end>\d{1,9}\.\d{1,9}) sec"
+    r"^\[ *(?P<id>\*?\d+|SUM(?:-\d+)?)\] (?P<start>\d{1,9}\.\d{1,9})-(?P<end>\d{1,9}\.\d{1,9}) sec"
     r" +(?P<bytes>\d{1,18}) Bytes +(?P<rate>\d{1,18}) bits/sec(?P<enhanced>.*)\n",
     re.MULTILINE | re.ASCII,
 )
@@ -79,6 +83,7 @@ class Test(TimedTest):
     details: ClassVar[tuple[Detail, ...]] = (
         SECONDS,
         SENT_BYTES,
+        RECEIVED_BYTES,
         RETRANSMITS,
         *CONGESTION_WINDOWS,
         Detail("rtt_mean_seconds", float, "mean of TCP's estimates of the round-trip time"),
@@ -90,10 +95,12 @@ class Test(TimedTest):
     tool: Literal["iperf"] = "iperf"
     streams: Annotated[int, Field(ge=1, le=128)] = 1
     """Parallel streams, each a flow (`--parallel`)."""
+    reverse: bool = False
+    """The server sends and the client receives (`--reverse`)."""
     seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """How long the test sends (`--time`)."""
 
-    def argv(self, server: str) -> list[str]:
+    def argv(self, server: str, port: int | None = None) -> list[str]:
         """The client's command line; `--format b` is the only format without rounding."""
         interval: float = interval_seconds(
             self.seconds, self.streams + 1, bytes_per_interval=_LOG_BYTES_PER_INTERVAL
@@ -103,15 +110,16 @@ class Test(TimedTest):
             # parser could not tell it from the first interval of truncated output.
             interval /= 2
         return [
-            *("iperf", "--client", server, "--port", str(PORT)),
+            *("iperf", "--client", server, "--port", str(port or PORT)),
             *("--parallel", str(self.streams), "--time", str(self.seconds)),
             *("--interval", f"{interval:g}", "--enhanced", "--format", "b"),
+            *(("--reverse",) if self.reverse else ()),
         ]
 
     @property
     def throughput(self) -> Throughput:
         """One flow for each stream."""
-        return Throughput(self.streams)
+        return Throughput(self.streams, forward=not self.reverse, reverse=self.reverse)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -121,7 +129,7 @@ class Test(TimedTest):
                 "throughput",
                 "bit/s",
                 "higher",
-                "sender's mean, over all streams",
+                f"{'receiver' if self.reverse else 'sender'}'s mean, over all streams",
                 step=WRITE_BYTES * 8 / self.seconds,
             ),
         )
@@ -184,7 +192,7 @@ def parse(text: str, test: Test) -> Measurement:
     return Measurement(
         {"throughput": total.bits_per_second},
         series=series,
-        details=_details(total, totals, intervals, series),
+        details=_details(test, total, totals, intervals, series),
     )
 
 
@@ -233,6 +241,7 @@ def _series(
 
 
 def _details(
+    test: Test,
     total: _Report,
     totals: Sequence[_Report | None],
     intervals: Mapping[str, Sequence[_Report]],
@@ -240,7 +249,7 @@ def _details(
 ) -> dict[str, float | int | str]:
     details: dict[str, float | int | str] = {
         "seconds": total.end,
-        "sent_bytes": total.sent_bytes,
+        "received_bytes" if test.reverse else "sent_bytes": total.sent_bytes,
         **congestion_windows(series),
     }
     # iperf 2.0 does not sum retransmits. iperf 2.1 does not report those after the last interval.

@@ -41,6 +41,7 @@ from rackrate.tools.base import (
     LOG_BYTES,
     LOSS_RATIO,
     MOST,
+    RECEIVED_BYTES,
     RETRANSMITS,
     SECONDS,
     SENT_BYTES,
@@ -92,7 +93,7 @@ class Test(TimedTest):
             "reverse_bits_per_second", float, "rate from server to client in a bidirectional test"
         ),
         SENT_BYTES,
-        Detail("received_bytes", int, "bytes received"),
+        RECEIVED_BYTES,
         RETRANSMITS,
         *CONGESTION_WINDOWS,
         Detail("mss_bytes", int, "TCP's maximum segment size"),
@@ -213,7 +214,7 @@ class Test(TimedTest):
             )
         return value
 
-    def argv(self, server: str) -> list[str]:
+    def argv(self, server: str, port: int | None = None) -> list[str]:
         """The client's command line; its rate is that of each stream."""
         optional: list[str] = []
         if self.protocol == "udp":
@@ -232,7 +233,7 @@ class Test(TimedTest):
             if value is not None:
                 optional += [option, str(value)]
         return [
-            *("iperf3", "--client", server, "--port", str(PORT), "--json"),
+            *("iperf3", "--client", server, "--port", str(port or PORT), "--json"),
             *("--time", str(self.seconds), "--parallel", str(self.streams)),
             *("--interval", str(self._interval_seconds)),
             *("--connect-timeout", "5000"),  # milliseconds

@@ -105,10 +105,10 @@ class Test(TimedTest):
         """Transactions, of which the next begins when one ends."""
         return "transactions, one after the other"
 
-    def argv(self, server: str) -> list[str]:
+    def argv(self, server: str, port: int | None = None) -> list[str]:
         """The client's command line; the server's data port is fixed."""
         return [
-            *("netperf", "-P", "0", "-H", server, "-p", str(CONTROL_PORT)),
+            *("netperf", "-P", "0", "-H", server, "-p", str(port or CONTROL_PORT)),
             *("-t", self.mode.upper().replace("-", "_"), "-l", str(self.seconds), "--"),
             *("-P", f",{DATA_PORT}", "-r", f"{self.request_bytes},{self.response_bytes}"),
             # Without it, netperf waits for a lost response until the test is over.

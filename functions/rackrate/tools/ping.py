@@ -101,7 +101,7 @@ class Test(TestBase):
         """Echo requests with their rate."""
         return f"pings, {1 / self.interval_seconds:.3g} a second"
 
-    def argv(self, server: str) -> list[str]:
+    def argv(self, server: str, port: int | None = None) -> list[str]:
         """The command line: numeric output, a timestamp on each line, 2 s for a first reply."""
         return [
             *("ping", "-n", "-D", "-c", str(self.count), "-i", f"{self.interval_seconds:.6g}"),

@@ -175,10 +175,10 @@ class Test(TimedTest, LatencyTest):
         )
         return value
 
-    def argv(self, server: str) -> list[str]:
+    def argv(self, server: str, port: int | None = None) -> list[str]:
         """The client's command line; the log of all messages goes to standard output."""
         return [
-            *("sockperf", self.mode, "--ip", server, "--port", str(PORT)),
+            *("sockperf", self.mode, "--ip", server, "--port", str(port or PORT)),
             *(("--tcp",) if self.protocol == "tcp" else ()),
             *("--time", str(self.seconds), "--msg-size", str(self.message_bytes)),
             *("--mps", str(self.messages_per_second)),

@@ -329,7 +329,7 @@ def _verdict(
         pairs=Pairs(arm=finding.arm_pairs, baseline=finding.baseline_pairs),
         partitions=partitions,
         span_seconds=span,
-        claim=_claim(finding, names, span) + _kinds(side, reference, test, partitions),
+        claim=_claim(finding, (side, reference), span) + _kinds(side, reference, test, partitions),
         threshold=threshold,
         ceiling=ceiling(
             limit_for(side.its_arm, test),
@@ -369,8 +369,16 @@ def _kinds(side: Side, reference: Side, test: TestBase, partitions: PartitionPai
     zones = {
         each.title: zones_in_words(each.its_arm, each.trials(test)) for each in (side, reference)
     }
+    towards = {
+        each.title: f"towards {each.its_arm.endpoint.words}"
+        for each in (side, reference)
+        if each.its_arm.endpoint
+    }
     return "".join(
-        f"; {arm}: {words}" for kinds in (parts_of, zones) for arm, words in kinds.items() if words
+        f"; {arm}: {words}"
+        for kinds in (parts_of, zones, towards)
+        for arm, words in kinds.items()
+        if words
     )
 
 
@@ -404,13 +412,14 @@ def _span_seconds(trials: Iterable[Trial]) -> float | None:
     return max(end for _, end in times) - min(start for start, _ in times)
 
 
-def _claim(finding: Finding, arms: tuple[str, str], span: float | None) -> str:
+def _claim(finding: Finding, sides: tuple[Side, Side], span: float | None) -> str:
     """What the verdict applies to, and how many blocks and pairs it rests on."""
-    pairs = (finding.arm_pairs, finding.baseline_pairs)
+    pairs, arms = (finding.arm_pairs, finding.baseline_pairs), [side.title for side in sides]
+    of_nodes = "" if any(side.its_arm.endpoint for side in sides) else " of nodes"
     nodes = (
-        f"{counted(pairs[0], 'pair')} of nodes in each arm"
+        f"{counted(pairs[0], 'pair')}{of_nodes} in each arm"
         if pairs[0] == pairs[1]
-        else f"{counted(pairs[0], 'pair')} of nodes of {arms[0]} and {pairs[1]} of {arms[1]}"
+        else f"{counted(pairs[0], 'pair')}{of_nodes} of {arms[0]} and {pairs[1]} of {arms[1]}"
     )
     resting = f"it rests on {nodes} and {counted(finding.blocks, 'block')}"
     if span is not None:

@@ -51,6 +51,7 @@ ARM_FACTS: Mapping[str, Callable[[Arm], object]] = {
     "network of the servers": lambda arm: arm.server_network,
     "way to the servers": lambda arm: arm.via,
     "zones of the pairs": lambda arm: arm.pairs,
+    "endpoint": lambda arm: "none" if arm.endpoint is None else arm.endpoint.words,
     "arm of the stack": lambda arm: arm.stack_arm,
     "node groups": lambda arm: ", ".join(arm.node_groups),
 }

@@ -214,7 +214,7 @@ def rank_nodes(evidence: Evidence) -> tuple[Ranking, ...]:
     covered = {
         arm.name: _covered(evidence, arm, tests.values())
         for arm in evidence.arms.values()
-        if tests and plan.pairing != "one" and len(arm.nodes) >= _LEAST_NODES
+        if tests and plan.pairing != "one" and len(arm.nodes) >= _LEAST_NODES and not arm.endpoint
     }
     levels = [each for of_tests, _ in covered.values() for each in of_tests.values()]
     estimates = [estimate for each in levels for estimate in each.estimates]

@@ -89,6 +89,7 @@ class WorkloadTest(TestBase):
     )
     uses_load_nodes: ClassVar[bool] = True
     through_service: ClassVar[bool] = False  # load pods connect to each member
+    to_endpoint: ClassVar[bool] = False
     # Members may name each other to the load, as etcd names its leader.
     uses_cluster_dns: ClassVar[bool] = True
     #: The fewest and the most members that the workload works with.
@@ -238,7 +239,7 @@ class WorkloadTest(TestBase):
         """The rate of one member, from that of one load pod."""
         return rate * self.loader_count / self.member_count
 
-    def argv(self, server: str) -> list[str]:
+    def argv(self, server: str, port: int | None = None) -> list[str]:
         """The command line of a load pod for a workload of one member."""
         return self.measure_argv([server])
 

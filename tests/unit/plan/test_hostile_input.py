@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rackrate.errors import InvalidCampaign, InvalidComparison, InvalidPlan
 from rackrate.plan.campaign import check_plans, read_campaign
 from rackrate.plan.check import check_plan
+from rackrate.plan.endpoints import resolve
 from rackrate.plan.estimate import estimate
 from rackrate.plan.faults import Faults
 from rackrate.plan.items import build_schedule, build_warm_up
@@ -19,7 +20,7 @@ from rackrate.results.comparison import read_request
 from rackrate.stack.preflight import PreflightFailed
 from tests import ROOT
 from tests.unit.builders import usual_arm
-from tests.unit.samples import ARMS, HOST_SETTINGS
+from tests.unit.samples import ARMS, ENDPOINTS, HOST_SETTINGS
 
 NODES = {arm.name: [f"{arm.name}-{number}" for number in range(4)] for arm in ARMS}
 COUNTS = {name: len(nodes) for name, nodes in NODES.items()}
@@ -102,6 +103,7 @@ def lay_out(plan):
                 "client_network": choice.client_network,
                 "server_network": choice.server_network,
                 "baseline": choice.name == plan.baseline,
+                "endpoint": choice.endpoint and resolve(choice.endpoint, ENDPOINTS),
             }
         )
         for choice in plan.arms
@@ -153,7 +155,14 @@ def test_a_refusal_fits_into_a_cause_and_counts_what_it_leaves_out(long, few, ma
 @given(edited([{}, FULL_PLAN, *PLANS]))
 def test_an_edited_plan_is_refused_with_its_faults_or_can_be_laid_out(raw):
     try:
-        plan = check_plan(raw, stack_arms=ARMS, nodes=COUNTS, host_network=True, run_id="r")
+        plan = check_plan(
+            raw,
+            stack_arms=ARMS,
+            nodes=COUNTS,
+            host_network=True,
+            run_id="r",
+            endpoints=ENDPOINTS,
+        )
     except InvalidPlan as invalid:
         assert invalid.faults
         for fault in invalid.faults:

@@ -18,7 +18,7 @@ from rackrate.plan.fields import PlanInput
 from rackrate.plan.model import CATALOGUE
 from scripts import plan_reference
 from tests import ROOT
-from tests.unit.samples import ARMS
+from tests.unit.samples import ARMS, ENDPOINTS
 
 PLANS = sorted((ROOT / "docs" / "plans").glob("*.json"))
 #: Ready nodes in each arm: the minimum, or the largest tier in docs/plans/README.md.
@@ -40,6 +40,7 @@ def is_taken(raw, nodes=NODES, load_nodes=0):
             host_network=True,
             run_id="r",
             load_nodes=load_nodes,
+            endpoints=ENDPOINTS,
         )
     except InvalidPlan:
         return False

@@ -30,6 +30,7 @@ HOST = {
     "server_network": "pod",
     "via": "pod",
     "pairs": "any",
+    "endpoint": None,
 }
 
 

@@ -87,6 +87,12 @@ def made(tool, **fields):
             "iperf --client 10.0.0.9 --port 5001 --parallel 32 --time 10 --interval 1"
             " --enhanced --format b",
         ),
+        (
+            "iperf",
+            {"reverse": True},
+            "iperf --client 10.0.0.9 --port 5001 --parallel 1 --time 10 --interval 1"
+            " --enhanced --format b --reverse",
+        ),
         ("ping", {"count": 10}, "ping -n -D -c 10 -i 0.2 -W 2 -s 56 10.0.0.9"),
         (
             "ping",
@@ -132,6 +138,18 @@ def made(tool, **fields):
 )
 def test_a_tool_is_given_plain_arguments(tool, fields, expected):
     assert " ".join(made(tool, **fields).argv("10.0.0.9")) == expected
+
+
+@pytest.mark.parametrize("tool", registry.names())
+def test_a_tool_takes_the_port_of_an_endpoint_in_place_of_its_servers(tool):
+    test = made(tool)
+    if test.server is None or not test.to_endpoint:
+        return
+    usual, other = test.argv("10.0.0.9"), test.argv("10.0.0.9", 65432)
+    assert any("65432" in word for word in other)
+    assert [(a, b) for a, b in zip(usual, other, strict=True) if a != b] == [
+        (word, re.sub(r"\d+$", "65432", word)) for word in usual if word not in other
+    ]
 
 
 @pytest.mark.parametrize(

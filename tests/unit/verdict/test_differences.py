@@ -17,7 +17,7 @@ from rackrate.verdict.differences import (
     PLAN_FIELDS,
     differences,
 )
-from rackrate_contract.arms import Arm, InstanceNetwork, Node
+from rackrate_contract.arms import Arm, Endpoint, InstanceNetwork, Node
 from rackrate_contract.verdicts import Difference
 from tests.unit.verdict.test_analysis import RTT, TCP, VALUES, evidence
 from tests.unit.verdict.test_network_cards import CARD
@@ -49,6 +49,7 @@ OTHERS = {
     "network_layers": ("two",),
     "ena_express": True,
     "pairs": "across-zones",
+    "endpoint": Endpoint(name="10.0.3.5", address="10.0.3.5"),
     "node_groups": ("one", "two"),
     "baseline": "treatment",
     "blocks": 12,
@@ -140,7 +141,7 @@ def test_what_only_one_arm_has_otherwise_names_the_arm():
 
 FACTS_OF_ARMS = (
     *("placement", "ena_express", "client_network", "server_network", "stack_arm", "node_groups"),
-    *("pairs", "via"),
+    *("pairs", "via", "endpoint"),
 )
 
 
@@ -151,7 +152,8 @@ def test_every_fact_of_arms_is_told(fact):
     what, _, arm = difference.what.rpartition(" of ")
     assert what in ARM_FACTS
     assert arm == ("treatment" if fact in ("placement", "stack_arm") else "cluster group")
-    assert difference.run == {True: "true", ("one", "two"): "one, two"}.get(other, other)
+    texts = {True: "true", ("one", "two"): "one, two", OTHERS["endpoint"]: "10.0.3.5"}
+    assert difference.run == texts.get(other, other)
 
 
 def test_no_fact_of_an_arm_is_forgotten():

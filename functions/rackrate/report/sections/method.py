@@ -148,7 +148,9 @@ def _setting(arm: Arm) -> str:
         settings.append(f"bandwidth weighting {arm.network.bandwidth_weighting}")
     if arm.stack_arm != arm.name:
         settings.append(f"nodes of {arm.stack_arm}")
-    if (arm.client_network, arm.server_network) != ("pod", "pod"):
+    if arm.endpoint is not None:
+        settings.append(f"network {arm.client_network}, towards {arm.endpoint.words}")
+    elif (arm.client_network, arm.server_network) != ("pod", "pod"):
         settings.append(f"network {arm.client_network} to {arm.server_network}")
     if arm.via == "service":
         settings.append("through a Service")

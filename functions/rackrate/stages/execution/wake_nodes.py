@@ -55,6 +55,7 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
         allowed_images=settings.allowed_images,
         # A cluster that the stack made has IPv4.
         is_ipv6=settings.nodes_on_demand and resources.cluster.is_ipv6,
+        endpoints=settings.endpoints,
     )
     check_campaign(plan, run_id, resources)
     if plan.dry_run:

@@ -301,6 +301,8 @@ class Servers(NamedTuple):
 
     def address_for(self, pair: Pair) -> str:
         """The address that the client of a pair connects to."""
+        if pair.endpoint is not None:
+            return pair.endpoint.address
         addresses = self.services if pair.via == "service" else self.addresses
         return addresses[pair.server_network][pair.server]
 
@@ -314,7 +316,7 @@ class Servers(NamedTuple):
         return {
             place
             for pair in pairs
-            for place in (pair.client, pair.server)
+            for place in pair.nodes
             if place not in self.addresses[pair.server_network]
             or self.node_at(place) not in self.there
             or _is_starting(self.node_at(place), self.there)
@@ -392,7 +394,7 @@ def present_servers(
     """
     servers = _find_servers(run_id, run, planned, pairs, resources)
     missing = servers.missing(pairs)
-    needed = {place for pair in pairs for place in (pair.client, pair.server)}
+    needed = {place for pair in pairs for place in pair.nodes}
     noted = set() if run is None else needed & run.missing_since.keys()
     if servers.owners and not missing and not noted:
         return servers
@@ -404,7 +406,7 @@ def present_servers(
     if run is not None and _replace(run_id, run, planned, losses.how, block, resources):
         return servers._replace(wait_seconds=WAIT_SECONDS)
     arms = {pair.arm for pair in pairs}
-    others = {pair.arm for pair in pairs if not missing & {pair.client, pair.server}}
+    others = {pair.arm for pair in pairs if not missing.intersection(pair.nodes)}
     is_short = arms == others and not again
     awaited = {
         place

@@ -24,6 +24,10 @@ _OPEN_LINKS = (
     " tests' traffic between these nodes. A tool that the image lacks is in the one the stack"
     " builds: ToolImage=build"
 )
+_OPEN_ENDPOINTS = (
+    "See that the tools' servers run at the endpoint, on these ports, and that its security group"
+    " lets the nodes' and pods' addresses in"
+)
 _TOOLS_FAILED = (
     "The links may be open: these are the tools' own errors. Correct the tests, or leave them out."
     " A tool that the image lacks is in the one the stack builds: ToolImage=build"
@@ -49,7 +53,8 @@ def check_links(run_id: str, resources: Resources) -> Links:
         NodesUnavailable, ServersNotReady, AdmissionRefused: the run gave up in the warm-up.
     """
     store = resources.store
-    tolerated = store.runs.plan(run_id).plan.tolerated_loss
+    planned_run = store.runs.plan(run_id)
+    tolerated = planned_run.plan.tolerated_loss
     items = block_items(store.runs.items(run_id, "warm_up.json"))
     planned = planned_trials(item for item in items if item.workload is None)
     stored = store.trials.states(run_id, block=0)
@@ -62,6 +67,9 @@ def check_links(run_id: str, resources: Resources) -> Links:
         for key in lost(planned)
     ]
     warnings = [_message(down, len(planned))] if down else []
+    outside = {arm.name for arm in planned_run.arms if arm.endpoint}
+    if any(key.arm in outside for key in lost(planned)):
+        warnings[0] += f". {_OPEN_ENDPOINTS}"
     for item in items:
         if item.workload is not None:
             what = "loading the data of" if item.phase == "load" else "warming up"

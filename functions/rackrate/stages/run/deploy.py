@@ -85,6 +85,9 @@ def make_servers(
     if settings.nodes_on_demand:
         hold(run_id, execution_arn, planned.plan.node_sets(settings), settings, cluster)
     complete = True
+    # Nobody connects to the pods of load nodes and of arms with an endpoint. Their presence says
+    # that their node can run pods.
+    serving = {(arm.stack_arm, arm.server_network) for arm in planned.arms if not arm.endpoint}
     for nodes, network in _daemon_sets(planned, resources):
         namespace = namespace_of(network, settings)
         uid = owners[namespace]["metadata"]["uid"]
@@ -95,7 +98,7 @@ def make_servers(
                 owner_uid=uid,
                 nodes=nodes,
                 network=network,
-                tests=() if nodes == settings.load else planned.plan.tests,
+                tests=planned.plan.tests if (nodes.name, network) in serving else (),
                 image=settings.tool_image,
                 tolerations=settings.tolerations,
             ),

@@ -32,6 +32,7 @@ from rackrate.plan.capacity import LEAST_NODES
 from rackrate.plan.ceilings import instance_network
 from rackrate.plan.check import check_plan
 from rackrate.plan.claims import architecture_faults, pair_faults, placement_faults, scale_faults
+from rackrate.plan.endpoints import resolve
 from rackrate.plan.estimate import EstimateSummary, estimate
 from rackrate.plan.faults import Faults
 from rackrate.plan.items import Item, batch_name, build_schedule, build_warm_up, planned_trials
@@ -144,6 +145,7 @@ def _check(
             allowed_images=settings.allowed_images,
             load_nodes=len(nodes.get(LOAD, ())),
             is_ipv6=resources.cluster.is_ipv6,
+            endpoints=settings.endpoints,
         )
     except InvalidPlan as invalid:
         _blame_nodes(invalid, counts, resources)
@@ -521,8 +523,11 @@ def _arms(
             if instance is None
             else instance.bandwidth_weighting
         )
+        endpoint = choice.endpoint and resolve(choice.endpoint, resources.settings.endpoints)
         return Arm.from_fields(
             choice,
+            via="endpoint" if endpoint else choice.via,
+            endpoint=endpoint,
             stack_arm=stack_arm.name,
             placement=stack_arm.placement,
             baseline=choice.name == plan.baseline,
