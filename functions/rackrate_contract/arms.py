@@ -245,6 +245,11 @@ class Arm(Document):
         return tuple(node.name for node in self.nodes)
 
     @property
+    def towards(self) -> str:
+        """Which endpoint its clients measure towards, in words; empty without one."""
+        return "" if self.endpoint is None else f"towards {self.endpoint.words}"
+
+    @property
     def ends(self) -> frozenset[str]:
         """The names of its nodes, and the address of its endpoint: what its pairs load."""
         endpoint = () if self.endpoint is None else (self.endpoint.address,)

@@ -196,6 +196,13 @@ def test_an_arm_whose_pairs_are_across_zones_says_so() -> None:
     assert "against baseline (pairs across zones)," in text
 
 
+def test_an_arm_towards_an_endpoint_says_so() -> None:
+    document = json.loads(results("r"))
+    document["arms"][0]["endpoint"] = {"name": "10.0.3.5:5201", "address": "10.0.3.5", "port": 5201}
+    text = " ".join(printed(json.dumps(document).encode()).split())
+    assert " (towards 10.0.3.5:5201) against " in text
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

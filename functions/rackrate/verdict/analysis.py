@@ -369,11 +369,7 @@ def _kinds(side: Side, reference: Side, test: TestBase, partitions: PartitionPai
     zones = {
         each.title: zones_in_words(each.its_arm, each.trials(test)) for each in (side, reference)
     }
-    towards = {
-        each.title: f"towards {each.its_arm.endpoint.words}"
-        for each in (side, reference)
-        if each.its_arm.endpoint
-    }
+    towards = {each.title: each.its_arm.towards for each in (side, reference)}
     return "".join(
         f"; {arm}: {words}"
         for kinds in (parts_of, zones, towards)

@@ -73,6 +73,7 @@ PROPERTIES = {
     "Egress": "nat",
     "HostNetwork": "false",
     "ToolImage": "build",
+    "AllowedEndpoints": "",
     "RunOnCreate": "",
     "PublicAccessCidrs": "0.0.0.0/0",
     "KubernetesVersion": "1.36",
@@ -164,6 +165,16 @@ def test_an_image_that_can_change_does_not_run_in_the_nodes_own_network(host, im
 
 
 # -- the stack's name
+
+
+@pytest.mark.parametrize("wrong", ["10.0.3.5/33", "10.0.3.5/16", "999.0.0.1/32", "fd00::/129"])
+def test_a_range_of_endpoints_that_is_none_is_refused(wrong):
+    told = faults(AllowedEndpoints=f"10.1.0.0/16,{wrong}")
+    assert told == existing(AllowedEndpoints=f"10.1.0.0/16,{wrong}")
+    (fault,) = told
+    assert fault.startswith(f"AllowedEndpoints {wrong}: it is no range: ")
+    assert fault.endswith("write such as 10.0.3.5/32")
+    assert faults(AllowedEndpoints="10.0.3.5/32,fd00::/8") == []
 
 
 def test_a_stack_whose_name_is_too_long_is_refused_before_the_cluster_is_made(clients):

@@ -10,9 +10,11 @@ from rackrate.errors import LinksDown
 from rackrate.measure import manifests
 from rackrate.plan.items import block_items
 from rackrate.settings import Endpoints
+from rackrate.stages.run.analyze import analyze
 from rackrate.stages.run.await_servers import await_servers
 from rackrate.stages.run.check_links import check_links
 from rackrate.stages.run.launch import launch
+from rackrate.stages.run.report import report
 from rackrate_contract.arms import Endpoint
 from tests.unit.stages import runs
 from tests.unit.stages.runs import RUN, Eks, trials
@@ -106,4 +108,24 @@ def test_an_endpoint_that_does_not_answer_is_named_with_what_to_do(
         check_links(RUN, resources)
     message = str(caught.value)
     assert "to 10.0.4.5:9000: iperf3: unable to connect to server: Connection refused" in message
-    assert "servers run at the endpoint" in message and "security group" in message
+    assert "served at the endpoint" in message and "security group" in message
+    assert "between these nodes" not in message
+
+
+def test_results_and_the_page_name_the_endpoint_and_rank_no_node(
+    deploy, measure, store, s3, resources
+):
+    one, other = (arm | {"endpoint": "instance"} for arm in PLAN["arms"][:2])
+    other |= {"nodes": "baseline"}
+    measure(*deploy({**PLAN, "arms": [one, other], "baseline": "far", "pairing": "ring"}))
+    analyze(RUN, resources, after_failure=False)
+    report(RUN, resources, failure=None)
+    results = runs.json_of(store, "results.json")
+    assert [arm["endpoint"]["address"] for arm in results["arms"]] == ["10.0.3.7"] * 2
+    (verdict,) = results["verdicts"]
+    assert "2 pairs in each arm" in verdict["claim"]
+    assert "out: towards instance (10.0.3.7)" in verdict["claim"]
+    assert (verdict["ceiling"], results["rankings"]) == (None, [])
+    page = s3.get_object(Bucket="results", Key=f"runs/{RUN}/report.html")["Body"].read().decode()
+    assert "towards instance (10.0.3.7)" in page
+    assert "these 4 nodes and instance" in page

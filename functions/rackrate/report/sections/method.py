@@ -149,7 +149,7 @@ def _setting(arm: Arm) -> str:
     if arm.stack_arm != arm.name:
         settings.append(f"nodes of {arm.stack_arm}")
     if arm.endpoint is not None:
-        settings.append(f"network {arm.client_network}, towards {arm.endpoint.words}")
+        settings.append(f"network {arm.client_network}, {arm.towards}")
     elif (arm.client_network, arm.server_network) != ("pod", "pod"):
         settings.append(f"network {arm.client_network} to {arm.server_network}")
     if arm.via == "service":

@@ -25,8 +25,8 @@ _OPEN_LINKS = (
     " builds: ToolImage=build"
 )
 _OPEN_ENDPOINTS = (
-    "See that the tools' servers run at the endpoint, on these ports, and that its security group"
-    " lets the nodes' and pods' addresses in"
+    "See that the tests' tools are served at the endpoint, on the tools' own ports or the plan's,"
+    " and that its security group lets in what comes from the nodes and pods"
 )
 _TOOLS_FAILED = (
     "The links may be open: these are the tools' own errors. Correct the tests, or leave them out."
@@ -66,10 +66,9 @@ def check_links(run_id: str, resources: Resources) -> Links:
         f"arm {key.arm}, {key.client} to {key.server}: {_reason(stored.get(key))}"
         for key in lost(planned)
     ]
-    warnings = [_message(down, len(planned))] if down else []
     outside = {arm.name for arm in planned_run.arms if arm.endpoint}
-    if any(key.arm in outside for key in lost(planned)):
-        warnings[0] += f". {_OPEN_ENDPOINTS}"
+    to_endpoints = {key.arm for key in lost(planned)} <= outside
+    warnings = [_message(down, len(planned), to_endpoints=to_endpoints)] if down else []
     for item in items:
         if item.workload is not None:
             what = "loading the data of" if item.phase == "load" else "warming up"
@@ -91,10 +90,10 @@ def _reason(state: TrialState | None) -> str:
     return state.reason[:_REASON_LENGTH]
 
 
-def _message(down: Sequence[str], tried: int) -> str:
+def _message(down: Sequence[str], tried: int, *, to_endpoints: bool = False) -> str:
     lines = [f"{len(down)} of {tried} pairs could not be measured in the warm-up:"]
     lines += down[:_NAMED]
     if len(down) > _NAMED:
         lines.append(f"and {len(down) - _NAMED} more, in the table as trials of block 0")
     remedy = _OPEN_LINKS if any(map(_NO_CONNECTION.search, down)) else _TOOLS_FAILED
-    return "\n".join([*lines, remedy])
+    return "\n".join([*lines, _OPEN_ENDPOINTS if to_endpoints else remedy])
