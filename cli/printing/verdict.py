@@ -127,12 +127,7 @@ def by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 def scope_line(results: Findings, verdicts: Sequence[Verdict]) -> str:
     """What is compared, and what the verdicts are about, in one line."""
     first = verdicts[0]
-    ways = {arm.name: arm.towards for arm in results.arms if arm.towards}
-    ways |= {
-        arm.name: f"pairs {arm.pairs.replace('-', ' ')}"
-        for arm in results.arms
-        if arm.pairs != "any"
-    }
+    ways = {arm.name: arm.way for arm in results.arms if arm.way}
     line = " against ".join(
         f"{title} ({ways[name]})" if name in ways else title
         for name, title in zip((first.arm, first.baseline.text), first.sides, strict=True)

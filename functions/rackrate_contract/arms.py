@@ -250,6 +250,13 @@ class Arm(Document):
         return "" if self.endpoint is None else f"towards {self.endpoint.words}"
 
     @property
+    def way(self) -> str:
+        """What its pairs are, in words; empty for any two nodes."""
+        return self.towards or (
+            "" if self.pairs == "any" else f"pairs {self.pairs}".replace("-", " ")
+        )
+
+    @property
     def ends(self) -> frozenset[str]:
         """The names of its nodes, and the address of its endpoint: what its pairs load."""
         endpoint = () if self.endpoint is None else (self.endpoint.address,)

@@ -33,6 +33,7 @@ CREATED = {
     "LoadNodeCount": "0",
     "AllowedImages": "",
     "AllowedEndpoints": "",
+    "EndpointInstance": "",
 }
 EXISTING = {
     **CREATED,

@@ -289,15 +289,13 @@ def _block(
     tests_in_order = list(plan.tests)
     chance.shuffle(tests_in_order)
     of_pairs = pair_tests(tests_in_order)
-    outside = {arm.name for group in groups for arm in group if arm.endpoint is not None}
+    directions: dict[str, Direction] = {
+        arm.name: plan.direction if arm.endpoint is None else "forward"
+        for group in groups
+        for arm in group
+    }
     rounds_of = {
-        arm: _rounds(
-            groups_of,
-            "forward" if arm in outside else plan.direction,
-            plan.load,
-            block,
-            plan.seed,
-        )
+        arm: _rounds(groups_of, directions[arm], plan.load, block, plan.seed)
         for arm, groups_of in edges.items()
     }
     slots = [_take_turns(group, rounds_of, block, plan.seed) for group in groups]

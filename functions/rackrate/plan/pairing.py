@@ -49,10 +49,8 @@ class Pairing:
                 return nodes * (nodes - 1) // 2
         return self.count
 
-    def matchings(self, nodes: int, *, to_endpoint: bool = False) -> int:
+    def matchings(self, nodes: int) -> int:
         """How many rounds the pairs take when pairs that share no node run at the same time."""
-        if to_endpoint:
-            return self.pairs(nodes, to_endpoint=True)
         match self.kind:
             case "ring":
                 return 1 if nodes == 2 else 2 + nodes % 2
@@ -95,8 +93,9 @@ def rounds_of_block(
 ) -> int:
     """How many rounds one block of one arm takes."""
     ways = 2 if direction == "both" else 1
-    number = pairing.pairs if load == "isolated" else pairing.matchings
-    return ways * number(nodes, to_endpoint=to_endpoint)
+    if load == "isolated" or to_endpoint:
+        return ways * pairing.pairs(nodes, to_endpoint=to_endpoint)
+    return ways * pairing.matchings(nodes)
 
 
 def trials_of_block(

@@ -366,15 +366,12 @@ def _unfit(test: TestBase, metric: Metric, *sides: Side) -> str | None:
 def _kinds(side: Side, reference: Side, test: TestBase, partitions: PartitionPairs | None) -> str:
     """What kinds of pairs the sides have, as further parts of a claim."""
     parts_of = {side.title: partitions_in_words(partitions)}
-    zones = {
-        each.title: zones_in_words(each.its_arm, each.trials(test)) for each in (side, reference)
+    others = {
+        each.title: zones_in_words(each.its_arm, each.trials(test)) or each.its_arm.towards
+        for each in (side, reference)
     }
-    towards = {each.title: each.its_arm.towards for each in (side, reference)}
     return "".join(
-        f"; {arm}: {words}"
-        for kinds in (parts_of, zones, towards)
-        for arm, words in kinds.items()
-        if words
+        f"; {arm}: {words}" for kinds in (parts_of, others) for arm, words in kinds.items() if words
     )
 
 

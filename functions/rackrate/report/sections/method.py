@@ -148,14 +148,13 @@ def _setting(arm: Arm) -> str:
         settings.append(f"bandwidth weighting {arm.network.bandwidth_weighting}")
     if arm.stack_arm != arm.name:
         settings.append(f"nodes of {arm.stack_arm}")
-    if arm.endpoint is not None:
-        settings.append(f"network {arm.client_network}, {arm.towards}")
-    elif (arm.client_network, arm.server_network) != ("pod", "pod"):
-        settings.append(f"network {arm.client_network} to {arm.server_network}")
+    if arm.endpoint is not None or (arm.client_network, arm.server_network) != ("pod", "pod"):
+        to = "" if arm.endpoint else f" to {arm.server_network}"
+        settings.append(f"network {arm.client_network}{to}")
     if arm.via == "service":
         settings.append("through a Service")
-    if arm.pairs != "any":
-        settings.append(f"pairs {arm.pairs.replace('-', ' ')}")
+    if arm.way:
+        settings.append(arm.way)
     return ", ".join(settings)
 
 
