@@ -128,10 +128,14 @@ def scope_line(results: Findings, verdicts: Sequence[Verdict]) -> str:
     """What is compared, and what the verdicts are about, in one line."""
     first = verdicts[0]
     ways = {arm.name: arm.way for arm in results.arms if arm.way}
+    sides = first.arm, first.baseline.text
+    if (shared := ways.get(sides[0], "")) != ways.get(sides[1], ""):
+        shared = ""
     line = " against ".join(
-        f"{title} ({ways[name]})" if name in ways else title
-        for name, title in zip((first.arm, first.baseline.text), first.sides, strict=True)
+        f"{title} ({ways[name]})" if name in ways and not shared else title
+        for name, title in zip(sides, first.sides, strict=True)
     )
+    line += f", {shared}" if shared else ""
     tests: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.scope == "these nodes":

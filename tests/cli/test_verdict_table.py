@@ -201,6 +201,9 @@ def test_an_arm_towards_an_endpoint_says_so() -> None:
     document["arms"][0]["endpoint"] = {"name": "10.0.3.5:5201", "address": "10.0.3.5", "port": 5201}
     text = " ".join(printed(json.dumps(document).encode()).split())
     assert " (towards 10.0.3.5:5201) against " in text
+    document["arms"][1]["endpoint"] = document["arms"][0]["endpoint"]
+    text = " ".join(printed(json.dumps(document).encode()).split())
+    assert " against baseline, towards 10.0.3.5:5201, on these nodes" in text
 
 
 @pytest.mark.parametrize(

@@ -540,6 +540,7 @@ class TestBase(BaseModel, ABC):
             return self.tool
         rate = sent.offered_bits_per_second
         flows = "one flow" if sent.flows == 1 else f"{sent.flows} flows"
+        flows += "" if sent.forward else " from the server"
         return f"{flows} at {quantity(rate, 'bit/s')}" if rate else flows
 
     @property
