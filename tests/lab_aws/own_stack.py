@@ -181,7 +181,7 @@ class OwnStack:
                 spec.instance_id
                 for spec in list(recorded.nodes.values())
                 if spec.labels.get("eks.amazonaws.com/nodegroup")
-                in outputs[f"{title}NodeGroups"].split(",")
+                in outputs.get(f"{title}NodeGroups", "").split(",")
             )
             for arm, title in (("treatment", "Treatment"), ("baseline", "Baseline"))
         }

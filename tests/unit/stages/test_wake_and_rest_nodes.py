@@ -212,7 +212,7 @@ class TestOnDemand:
 
 
 class TestWake:
-    @pytest.mark.parametrize("raw", [{"blocks": 0}, [], {"arms": ["treatment"]}])
+    @pytest.mark.parametrize("raw", [{"blocks": 0}, [], {"arms": []}])
     def test_an_invalid_plan_wakes_no_node_and_records_no_run(self, wake, store, eks, raw):
         with pytest.raises(InvalidPlan):
             wake(raw)
