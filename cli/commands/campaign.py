@@ -191,6 +191,9 @@ def hunt_nodes(
     ] = None,
     metric: Annotated[str | None, typer.Option(metavar="METRIC", help="A metric of it.")] = None,
     arm: Annotated[str | None, typer.Option(metavar="ARM", help="Whose nodes to draw.")] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="ENDPOINT", help="What to measure towards: instance.")
+    ] = None,
     at_most: Annotated[str | None, typer.Option(metavar="VALUE", help="Such as 90us.")] = None,
     at_least: Annotated[str | None, typer.Option(metavar="VALUE", help="Such as 9Gbit/s.")] = None,
     best_share: Annotated[float | None, typer.Option(metavar="SHARE", help="As 0.1.")] = None,
@@ -229,6 +232,7 @@ def hunt_nodes(
         "test": test,
         "metric": metric,
         "arm": arm,
+        "endpoint": endpoint,
         "at_most": at_most,
         "at_least": at_least,
         "best_share": best_share,

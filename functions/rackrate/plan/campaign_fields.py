@@ -67,6 +67,9 @@ class HuntInput(Document):
     """A metric of it; the default is its primary one."""
     arm: str | None = None
     """The stack's arm whose nodes are drawn; the default is the first that is not the baseline."""
+    endpoint: str | None = None
+    """What each of its nodes is measured towards, as in arms of a plan: `instance`, or an address
+    that the stack allows. The default is that its nodes are measured in pairs."""
     at_most: str | None = None
     """A value with its unit, of a metric of which less is better."""
     at_least: str | None = None

@@ -60,7 +60,7 @@ def read_hunt(
             'update the stack with "IdleScaleToZero=false"',
         )
     if "arms" in plan:
-        remedy = "remove it; hunt.arm names the arm"
+        remedy = "remove it; hunt.arm names the arm, and hunt.endpoint what it is measured towards"
         faults.add("plan.arms", "is not for a hunt, which measures the arm that it draws", remedy)
     names = [arm.name for arm in arms]
     usual = [*(arm.name for arm in arms if not arm.baseline), *names, ""]
@@ -86,7 +86,10 @@ def read_hunt(
     wanted = HuntFor.from_fields(
         hunt, metric=metric.name, unit=unit, better=better, arm=arm, target=target
     )
-    return wanted, {"tests": [hunt.test], **plan, "arms": [arm]}
+    measured: Json | str = arm
+    if hunt.endpoint is not None:
+        measured = {"name": arm, "nodes": arm, "endpoint": hunt.endpoint}
+    return wanted, {"tests": [hunt.test], **plan, "arms": [measured]}
 
 
 def _test(name: str, entries: Any, faults: Faults) -> TestBase | None:

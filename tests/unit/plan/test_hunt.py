@@ -34,6 +34,13 @@ def test_a_hunt_draws_the_arm_that_is_not_the_baseline_and_measures_it_alone():
     assert campaign.plan == {"tests": ["rtt"], "arms": ["treatment"]}
 
 
+def test_a_hunt_may_be_towards_an_endpoint():
+    campaign, faults = read({"test": "rtt", "endpoint": "instance"})
+    assert faults == []
+    arm = {"name": "treatment", "nodes": "treatment", "endpoint": "instance"}
+    assert campaign.plan == {"tests": ["rtt"], "arms": [arm]}
+
+
 @pytest.mark.parametrize(("draws", "most"), [({"most": 12}, 12), ({"most": 2}, 2), (3, 3)])
 def test_a_hunt_may_have_a_number_of_draws(draws, most):
     campaign, faults = read({"test": "rtt"}, draws=draws)
