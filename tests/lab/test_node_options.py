@@ -236,7 +236,7 @@ class TestSpread:
             for instance in instances(lab)
             if instance["InstanceType"] == "c8i.large"
         ]
-        assert options == [{"BandwidthWeighting": "vpc-1"}] * 4
+        assert options == [{"BandwidthWeighting": "vpc-1"}] * 2
 
     def test_load_nodes_are_of_their_own_type_and_belong_to_no_arm(
         self, lab: Lab, stack: Deployment
@@ -266,7 +266,7 @@ class TestSpread:
             for address in node.status.addresses
             if address.type == "InternalIP"
         ]
-        assert len(addresses) == 5
+        assert len(addresses) == 3
         assert all(address.startswith("100.64.") for address in addresses)
 
     def test_the_control_plane_is_as_the_parameters_say(self, lab: Lab, stack: Deployment) -> None:
