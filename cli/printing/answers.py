@@ -42,7 +42,8 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
         say(console, hunt.text)
         if results.stopped is not None:
             say(console, results.stopped.text)
-        say(console, hunt.kept_in_words(results.campaign.id))
+        is_over = results.stopped is not None
+        say(console, hunt.kept_in_words(results.campaign.id, is_over=is_over))
     elif not results.answers and not results.sweep:
         say(console, "No answer: too few runs have results.")
         say(console, results.conclusion)

@@ -313,9 +313,14 @@ class Hunt(Document):
         ends = [quantity(end, self.unit) for end in draw.ci95 or ()]
         return quantity(draw.value, self.unit), " to ".join(ends) or UNKNOWN
 
-    def kept_in_words(self, campaign_id: str) -> str:
-        """What has become of the present nodes, in sentences."""
-        if not self.is_present:
+    def kept_in_words(self, campaign_id: str, *, is_over: bool) -> str:
+        """What has become of the present nodes, in sentences.
+
+        Args:
+            campaign_id: the hunt.
+            is_over: whether it came to its end. The nodes of a hunt that failed get no label.
+        """
+        if not (self.is_present and is_over):
             return "No nodes were kept."
         names = listed(map(host_name, self.draws[-1].nodes), most=_NODES_NAMED)
         return (

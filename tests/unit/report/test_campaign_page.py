@@ -449,3 +449,7 @@ def test_a_hunt_shows_each_placement_and_what_it_kept():
     assert "Stopped after 3 of 5 steps." in text
     assert "What this means" not in text
     assert "No nodes were kept." in words(hunt(is_present=False, met=None, rank=None))
+    # The nodes of a hunt that failed get no label.
+    failed = words(hunt().model_copy(update={"stopped": None}))
+    assert "No nodes were kept." in failed
+    assert "rackrate.dev/kept" not in failed

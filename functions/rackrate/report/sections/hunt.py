@@ -25,19 +25,19 @@ def hunt_section(page: CampaignMaterial) -> Part | None:
         sentences=[
             hunt.text,
             "" if stopped is None else stopped.text,
-            hunt.kept_in_words(page.results.campaign.id),
+            hunt.kept_in_words(page.results.campaign.id, is_over=stopped is not None),
         ],
     )
 
 
 def _columns(page: CampaignMaterial, hunt: Hunt, order: int, draw: HuntedDraw) -> dict[str, object]:
     value, ends = hunt.figures(draw)
-    is_last = order == len(hunt.draws) and hunt.is_present
+    is_kept = order == len(hunt.draws) and hunt.is_present and page.results.stopped is not None
     return {
         "draw": head(order),
         metric_of_test(hunt.test, hunt.metric): number(value),
         "95 % CI": number(ends),
         "nodes": listed(map(host_name, draw.nodes), most=_MOST_NODES),
         "run": number(page.run_link(draw.run_id)),
-        "kept": "kept" if is_last else None,
+        "kept": "kept" if is_kept else None,
     }
