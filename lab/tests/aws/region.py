@@ -275,6 +275,16 @@ class Lab:
         path = self.state_directory / "lambda" / "logs" / f"{function}.log"
         return path.read_text() if path.exists() else ""
 
+    def log_of_ended(self, function: str) -> str:
+        """What a function has printed when each of its invocations has ended.
+
+        A custom resource's function answers CloudFormation before it ends, so a stack may be
+        complete before the last lines are here.
+        """
+        return eventually(
+            lambda: self.log(function), lambda text: text.count("START ") == text.count("END ")
+        )
+
     def calls(self, role_arn: str) -> list[Call]:
         """The calls that a role made so far."""
         name = role_arn.rsplit("/", 1)[-1]

@@ -126,7 +126,7 @@ def nested(lab: Lab, bucket: str, fail: str) -> str:
 
 
 def function_log(lab: Lab, stack_id: str) -> str:
-    return lab.log(lab.resources(leaf_of(lab, stack_id))["Work"])
+    return lab.log_of_ended(lab.resources(leaf_of(lab, stack_id))["Work"])
 
 
 def leaf_of(lab: Lab, stack_id: str) -> str:
@@ -161,7 +161,7 @@ def test_nested_serverless_stack_lives_and_dies(lab: Lab, bucket: str) -> None:
 
     after = lab.delete(values["StackId"])
     assert after["StackStatus"] == "DELETE_COMPLETE", lab.reasons(leaf)
-    eventually(lambda: function_log(lab, values["StackId"]), lambda text: "asked Delete" in text)
+    assert "asked Delete" in function_log(lab, values["StackId"])
     with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
         dynamodb.describe_table(TableName=values["TableName"])
     deleted = in_order(lab, leaf, "DELETE_COMPLETE")

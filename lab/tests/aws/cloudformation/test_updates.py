@@ -68,7 +68,7 @@ class Nest:
 
     def requests(self) -> list[str]:
         """The requests that the custom resource's function got."""
-        lines = self._lab.log(self.function).splitlines()
+        lines = self._lab.log_of_ended(self.function).splitlines()
         return [line.partition("asked ")[2] for line in lines if "asked " in line]
 
 
