@@ -39,7 +39,7 @@ from lab.setup import kubernetes
 
 LOG = logging.getLogger(__name__)
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 ADDON_SECONDS = 300.0
 # For a cluster's small files that change often: it is in memory and goes with the lab.
 MEMORY = Path("/run/rackrate")

@@ -148,16 +148,25 @@ def wait_until(
     processes: Sequence[Process] = (),
     poll_seconds: float = 0.1,
 ) -> None:
-    """Return when `condition()` holds. Raises TimeoutError with `describe()` at the deadline, and
-    ChildProcessError as soon as one of `processes` has ended."""
+    """Return when `condition()` holds, which it does not while it raises OSError.
+
+    Raises TimeoutError with `describe()` and the last such error at the deadline, and
+    ChildProcessError as soon as one of `processes` has ended.
+    """
+    last_error = ""
 
     def holds() -> bool:
-        if condition():
-            return True
+        nonlocal last_error
+        try:
+            if condition():
+                return True
+            last_error = ""
+        except OSError as error:  # what it asks is busy, or starts
+            last_error = f" ({error})"
         for process in processes:
             if not process.running:
                 raise ChildProcessError(f"{process.name} ended: {process.last_lines()}")
         return False
 
     if not until(holds, seconds=seconds, poll_seconds=poll_seconds):
-        raise TimeoutError(describe())
+        raise TimeoutError(describe() + last_error)

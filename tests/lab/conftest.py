@@ -18,6 +18,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from lab import daemon, stack
+from lab.errors import LabError
 from lab.up import bring_up, prepare
 from tests.lab import permissions
 from tests.lab.machine import Traces, lab_processes, private_cache, what_is_left
@@ -138,7 +139,11 @@ class Labs:
             return self.up
         parameters = {"HostNetwork": str(host_network).lower()}
         if not self.up.has_stack:
-            stack.deploy(self.up.status, say, parameters=parameters, packaged=self._packaged)
+            try:
+                stack.deploy(self.up.status, say, parameters=parameters, packaged=self._packaged)
+            except LabError:
+                stack.delete(self.up.status, say)  # so that only this file fails, and says why
+                raise
             self.up = Lab(self.up.status, self._directory, self.up.policies)
         elif not (shared := SharedStack(self.up)).given.items() >= parameters.items():
             shared.update(**parameters)

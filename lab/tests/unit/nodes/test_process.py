@@ -62,3 +62,23 @@ def test_a_program_that_the_lab_stops_stays_ended(sleeper: Process, held: bool) 
     sleeper.stop()
     time.sleep(0.2)
     assert not sleeper.running
+
+
+def test_a_condition_that_cannot_be_asked_does_not_hold_yet() -> None:
+    answers: Iterator[Exception | bool] = iter([OSError("busy"), False, OSError("late"), True])
+
+    def condition() -> bool:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    wait_until(condition, seconds=10, describe=lambda: "no", poll_seconds=0.001)
+
+
+def test_a_wait_that_is_over_says_why_its_condition_could_not_be_asked() -> None:
+    def condition() -> bool:
+        raise ConnectionRefusedError("nobody listens")
+
+    with pytest.raises(TimeoutError, match=r"^not there \(nobody listens\)$"):
+        wait_until(condition, seconds=0.01, describe=lambda: "not there", poll_seconds=0.001)
