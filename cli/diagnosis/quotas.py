@@ -39,9 +39,11 @@ def vcpus(stack: Stack) -> Iterator[Check]:
     if stack.parameters.get("ExistingClusterName"):
         yield Check(_VCPUS, "ok", "the nodes are those of a cluster that exists")
         return
+    arms_type = required(stack.parameters, "InstanceType")
+    has_instance = stack.parameters.get("EndpointInstance", "none") != "none"
     nodes = Nodes(
         stack.name,
-        required(stack.parameters, "InstanceType"),
+        arms_type,
         int(required(stack.parameters, "NodeCount")),
         [
             stack.parameters.get(f"{arm}CapacityReservationId", "")
@@ -50,6 +52,7 @@ def vcpus(stack: Stack) -> Iterator[Check]:
         ],
         stack.parameters.get("LoadInstanceType", ""),
         int(stack.parameters.get("LoadNodeCount", "0")),
+        (stack.parameters.get("EndpointInstanceType") or arms_type) if has_instance else "",
     )
     ec2 = stack.client("ec2")
     states = [{"Name": "instance-state-name", "Values": list(COUNTED_INSTANCES)}]

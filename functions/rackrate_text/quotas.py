@@ -93,7 +93,7 @@ def request_command(service: str, code: str, value: float) -> str:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a stack.
+    """The instances of a stack: its nodes, and one outside the cluster.
 
     Attributes:
         stack: the stack's name, the value of the nodes' tag `rackrate:stack`.
@@ -102,6 +102,7 @@ class Nodes:
         reservations: the id of each arm's capacity reservation; empty for none.
         load_type: the type of the load nodes; empty for that of the arms.
         load_nodes: how many load nodes there are.
+        endpoint_type: the type of the stack's instance outside the cluster; empty without one.
     """
 
     stack: str
@@ -110,6 +111,7 @@ class Nodes:
     reservations: Sequence[str] = ("", "")
     load_type: str = ""
     load_nodes: int = 0
+    endpoint_type: str = ""
 
     @property
     def in_all_arms(self) -> int:
@@ -117,10 +119,21 @@ class Nodes:
         return len(self.reservations) * self.in_each_arm
 
     @property
+    def _kinds(self) -> list[tuple[str, str, int]]:
+        """Each kind in words, its type, and how many there are."""
+        load_type = self.load_type or self.instance_type
+        return [
+            (f"{self.in_all_arms} nodes in all arms", self.instance_type, self.in_all_arms),
+            (f"{self.load_nodes} load nodes", load_type, self.load_nodes),
+            ("1 instance outside the cluster", self.endpoint_type, int(bool(self.endpoint_type))),
+        ]
+
+    @property
     def by_type(self) -> dict[str, int]:
         """How many there are of each type."""
-        counts = Counter({self.instance_type: self.in_all_arms})
-        counts[self.load_type or self.instance_type] += self.load_nodes
+        counts: Counter[str] = Counter()
+        for _, name, count in self._kinds:
+            counts[name] += count
         return {name: count for name, count in counts.items() if count}
 
     @property
@@ -130,17 +143,9 @@ class Nodes:
 
     def in_words(self, code: str, vcpus: Mapping[str, int]) -> str:
         """Those that a quota counts, with the vCPUs of each."""
-        groups = (
-            (f"{self.in_all_arms} nodes in all arms", self.instance_type, self.in_all_arms),
-            (
-                f"{self.load_nodes} load nodes",
-                self.load_type or self.instance_type,
-                self.load_nodes,
-            ),
-        )
         return " + ".join(
             f"{nodes} x {vcpus[type_]} vCPUs ({type_})"
-            for nodes, type_, count in groups
+            for nodes, type_, count in self._kinds
             if count and quota_code(type_) == code
         )
 

@@ -177,6 +177,16 @@ def test_the_vcpus_of_all_nodes_are_compared_with_the_quota_and_what_is_in_use(
     assert f"--quota-code {STANDARD} --desired-value 8" in check.remedy
 
 
+def test_the_instance_outside_the_cluster_needs_vcpus_of_the_arms_type_or_its_own(
+    account: Stack,
+) -> None:
+    [alike] = quotas.vcpus(changed(account, EndpointInstance="outside"))
+    assert "1 instance outside the cluster x 2 vCPUs (c5.large), which need 10" in alike.finding
+    own = {"EndpointInstance": "in-group", "EndpointInstanceType": "m5.xlarge"}
+    [larger] = quotas.vcpus(changed(account, **own))
+    assert "1 instance outside the cluster x 4 vCPUs (m5.xlarge), which need 12" in larger.finding
+
+
 def test_a_placement_group_is_judged_by_its_state_and_the_room_in_it() -> None:
     group = {"GroupName": "g", "Strategy": "cluster", "State": "available"}
     spread = {**group, "Strategy": "spread"}

@@ -55,7 +55,8 @@ BYTES_PER_GIGABYTE = 1e9
 _BETWEEN_ZONES = "traffic between zones, billed to both sides"
 
 NOT_INCLUDED = (
-    "NAT gateways, volumes, addresses and endpoints, which cost the same without a run",
+    "NAT gateways, volumes, addresses, VPC endpoints and the endpoint instance, which cost the same"
+    " without a run",
     "requests and storage of S3 and DynamoDB, logs, traces and metrics: cents for a usual run",
     "trials that have to be repeated",
     "free tiers, discounts, savings plans, spot prices and taxes",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from rackrate.plan.capacity import (
 from rackrate.settings import Cni
 from rackrate.stack.quotas import Quotas, network_faults, vcpu_faults
 from rackrate.stack.request import Request, Zones
+from rackrate_text.quotas import Vcpus, quota_code
 from rackrate_text.words import listed
 
 Json = Mapping[str, Any]
@@ -135,13 +136,20 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
     faults += _existing_group_faults(request, facts)
     faults += _reservation_faults(request, facts, zones)
     faults += _network_faults(request, facts.instance_type, facts.load_type)
-    for number, vcpus in enumerate(facts.quotas.vcpus):
-        nodes = request.node_count if number == 0 else request.load_node_count
-        where = f"{'NodeCount' if number == 0 else 'LoadNodeCount'} {nodes}"
-        has_smaller = number > 0 or nodes > LEAST_NODES
-        faults += vcpu_faults(vcpus, where, has_smaller=has_smaller)
+    faults += _vcpu_faults(request, facts.quotas.vcpus)
     faults += network_faults(facts.quotas, zones.first)
     return zones, faults
+
+
+def _vcpu_faults(request: Request, uses: Iterable[Vcpus]) -> Iterator[Fault]:
+    """The faults of vCPUs under each quota, with the parameter that needs them most."""
+    for use in uses:
+        where, has_smaller = f"NodeCount {request.node_count}", request.node_count > LEAST_NODES
+        if use.code != quota_code(request.instance_type):
+            where, has_smaller = f"LoadNodeCount {request.load_node_count}", True
+            if not request.load_type or use.code != quota_code(request.load_type):
+                where, has_smaller = f"EndpointInstanceType {request.endpoint_type}", False
+        yield from vcpu_faults(use, where, has_smaller=has_smaller)
 
 
 def _lone_arm_faults(request: Request) -> Iterator[Fault]:
@@ -631,10 +639,12 @@ def _usable_addresses(request: Request) -> tuple[int, str]:
 def _needed_addresses(
     request: Request, described: Json, load_type: Json | None, pods: int | None
 ) -> int:
-    """The addresses that all nodes can take with so many pods each; None for EKS's default."""
+    """The addresses that all nodes can take with so many pods each, None for EKS's default, and
+    that of the instance outside the cluster."""
     taken = functools.partial(addresses_per_node, cni=request.cni, max_pods=pods)
     arms = request.arm_count * request.node_count * taken(described)[0]
-    return arms + request.load_node_count * taken(load_type or described)[0]
+    load = request.load_node_count * taken(load_type or described)[0]
+    return arms + load + bool(request.endpoint_type)
 
 
 def _network(cidr: str) -> Network | None:

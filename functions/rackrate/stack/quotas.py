@@ -54,13 +54,15 @@ def vcpu_faults(use: Vcpus, where: str, *, has_smaller: bool) -> Iterator[Fault]
 
     Args:
         use: what counts against a quota.
-        where: the parameter with the number of the nodes, and its value.
+        where: the parameter with the number of the nodes, or with their type, and its value.
         has_smaller: whether that parameter can be smaller.
     """
     if use.suffices:
         return
     code, parameter = use.code, where.partition(" ")[0]
-    type_ = "LoadInstanceType" if parameter == "LoadNodeCount" else "InstanceType"
+    type_ = {"NodeCount": "InstanceType", "LoadNodeCount": "LoadInstanceType"}.get(
+        parameter, parameter
+    )
     has = f", and the stack has {use.of_nodes} of them" if use.of_nodes else ""
     yield Fault(
         where,
@@ -68,7 +70,7 @@ def vcpu_faults(use: Vcpus, where: str, *, has_smaller: bool) -> Iterator[Fault]
         f' {code} ("{vcpu_quota_name(code)}") are in use',
         f"ask Service Quotas for {use.needed_quota} or more"
         f" ({request_command('ec2', code, use.needed_quota)}), or choose"
-        f" {'a' if type_.startswith('L') else 'an'} {type_} with fewer vCPUs"
+        f" another {type_} with fewer vCPUs"
         f"{f' or a smaller {parameter}' if has_smaller else ''}",
     )
 

@@ -290,8 +290,9 @@ def test_the_type_of_the_instance_outside_the_cluster_must_be_there_and_fit_the_
         return
     with pytest.raises(PreflightFailed) as refused:
         ask(clients, changes=changes)
-    (fault,) = refused.value.faults
-    assert str(fault).startswith(f"EndpointInstanceType {kind}: {words}")
+    fault, *of_quotas = map(str, refused.value.faults)
+    assert fault.startswith(f"EndpointInstanceType {kind}: {words}")
+    assert all("vCPUs of the quota" in other for other in of_quotas)
 
 
 def test_an_instance_in_the_group_needs_a_group():
@@ -1045,7 +1046,7 @@ def test_a_new_accounts_vcpus_are_too_few_for_the_default_stack_and_it_says_how_
         ' L-1216C47A ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances") are in'
         " use; ask Service Quotas for 8 or more (aws service-quotas"
         " request-service-quota-increase --service-code ec2 --quota-code L-1216C47A"
-        " --desired-value 8), or choose an InstanceType with fewer vCPUs"
+        " --desired-value 8), or choose another InstanceType with fewer vCPUs"
     )
     allow(STANDARD, 8.0)
     assert ask(clients).data["Warnings"] == "none"
@@ -1063,6 +1064,32 @@ def test_load_nodes_need_vcpus_too_also_of_another_quota(clients, allow):
     )
     allow(("ec2", "L-DB2E81BA"), 8.0)
     assert ask(clients, changes=load).data["Warnings"] == "none"
+
+
+def test_the_instance_outside_the_cluster_needs_vcpus_too_also_of_another_quota(clients, allow):
+    allow(STANDARD, 9.0)
+    one = {"EndpointInstance": "outside"}
+    words = "(c5.large) + 1 instance outside the cluster x 2 vCPUs (c5.large) = 10"
+    assert words in refusal(clients, changes=one)
+    one |= {"EndpointInstanceType": "g4dn.xlarge"}
+    allow(("ec2", "L-DB2E81BA"), 3.0)
+    refused = refusal(clients, changes=one)
+    assert refused.startswith(
+        "EndpointInstanceType g4dn.xlarge: 1 instance outside the cluster x 4 vCPUs"
+        " (g4dn.xlarge) = 4; 0 of 3 vCPUs of the quota"
+    )
+    assert refused.endswith("or choose another EndpointInstanceType with fewer vCPUs")
+    allow(("ec2", "L-DB2E81BA"), 4.0)
+    assert ask(clients, changes=one).data["Warnings"] == "none"
+
+
+@pytest.mark.parametrize(
+    "more", [{"Arms": "treatment", "EndpointInstance": "outside"}, {"Arms": "both"}]
+)
+def test_an_update_that_adds_instances_needs_their_vcpus(clients, allow, more):
+    allow(STANDARD, 5.0)
+    with pytest.raises(PreflightFailed, match="of 5 vCPUs of the quota"):
+        update(clients, more, before={"Arms": "treatment"})
 
 
 def test_running_instances_of_the_family_count_and_those_of_others_do_not(clients, allow):
@@ -1191,6 +1218,9 @@ def test_a_type_that_the_free_plan_does_not_start_is_refused_with_the_remedy(cli
     assert ask(free, changes=small).data["Warnings"] == "none"
     load = {**small, "LoadNodeCount": "2", "LoadInstanceType": "c5.large"}
     assert refusal(free, changes=load).startswith("LoadInstanceType c5.large: the account has")
+    one = {**small, "EndpointInstance": "outside", "EndpointInstanceType": "c5.large"}
+    assert refusal(free, changes=one).startswith("EndpointInstanceType c5.large: the account has")
+    assert "Endpoint" not in refusal(free, changes={"EndpointInstance": "outside"})
 
 
 def test_no_type_of_the_free_plan_can_be_in_a_cluster_placement_group(clients):

@@ -270,12 +270,8 @@ class _Looking:
         had_nodes = (
             bool(old)
             and not is_replaced
-            and _node_numbers(old)
-            == (
-                request.node_count,
-                request.load_node_count,
-                request.load_type,
-            )
+            and _machines(Request.from_properties({**old, "StackName": request.stack_name}))
+            == _machines(request)
         )
         makes_gateway = request.egress == "nat" and old.get("Egress") != "nat"
         vcpus = vpcs = addresses = gateways = None
@@ -314,7 +310,13 @@ class _Looking:
 
     def at_plan(self, facts: Facts, free_tier: Any) -> dict[str, str]:
         """The instance types that the account's plan does not start, by parameter."""
-        types = {"InstanceType": facts.instance_type, "LoadInstanceType": facts.load_type}
+        types = {
+            "InstanceType": facts.instance_type,
+            "LoadInstanceType": facts.load_type,
+            "EndpointInstanceType": facts.endpoint_type,
+        }
+        if facts.endpoint_type == facts.instance_type:
+            del types["EndpointInstanceType"]
         barred = {
             parameter: described["InstanceType"]
             for parameter, described in types.items()
@@ -404,18 +406,19 @@ class _Looking:
         return float(response["Quota"]["Value"])
 
 
-def _node_numbers(properties: Mapping[str, Any]) -> tuple[int, int, str]:
-    """The number of nodes in each arm, of load nodes, and the load nodes' own type.
-
-    Stacks of earlier releases have no load nodes.
-    """
-    load = int(properties.get("LoadNodeCount", 0))
-    own = properties.get("LoadInstanceType", "") if load else ""
-    return int(properties["NodeCount"]), load, "" if own == properties["InstanceType"] else own
+def _machines(request: Request) -> tuple[int, int, int, str, str]:
+    """What the vCPUs of a deployment follow from, but for the instance type of its arms."""
+    return (
+        request.arm_count,
+        request.node_count,
+        request.load_node_count,
+        request.load_type,
+        request.endpoint_type,
+    )
 
 
 def _nodes(request: Request, facts: Facts, *, is_replaced: bool) -> Nodes:
-    """The nodes that the deployment makes. A load type that EC2 does not know has no vCPUs."""
+    """The nodes that the deployment makes. A type that EC2 does not know has no vCPUs."""
     knows_load_type = not request.load_type or facts.load_type is not None
     return Nodes(
         # Nodes that run until the new ones do make no room for these.
@@ -425,6 +428,7 @@ def _nodes(request: Request, facts: Facts, *, is_replaced: bool) -> Nodes:
         (request.treatment_reservation, request.baseline_reservation)[: request.arm_count],
         request.load_type,
         request.load_node_count if knows_load_type else 0,
+        request.endpoint_type if facts.endpoint_type is not None else "",
     )
 
 
