@@ -11,8 +11,9 @@ are there. They are of three kinds, and the table says which:
   two cores, so these are above those on AWS wherever AWS is called often.
 - when the tests of a round started, by Kubernetes' clock, which counts whole seconds.
 
-Run as `make bench-scale`, or `python -m benchmarks.scale --nodes 60 --nodes 1002` (root). Exit
-codes: 0 the points of `holds` hold, 1 one does not, 2 the machine is not right or a run failed.
+Run as `make bench-scale`, or `python -m benchmarks.scale --nodes 60 --nodes 1002` (root); a stack
+with one arm by `--one-arm --nodes 1200 --out out/one-arm`. Exit codes: 0 the points of `holds`
+hold, 1 one does not, 2 the machine is not right or a run failed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from boto3.dynamodb.types import TypeDeserializer
 
@@ -78,14 +79,16 @@ DEPLOY_SECONDS, RUN_SECONDS = 900.0, 840.0
 _plain = TypeDeserializer().deserialize
 
 
-def measure(nodes: int) -> Json:
-    """Deploy a stack with so many nodes in both arms, run the plan once, return the figures.
+def measure(nodes: int, arms: Literal["both", "treatment"]) -> Json:
+    """Deploy a stack with so many nodes in all arms, run the plan once, return the figures.
 
     Raises:
         LabError: the run did not succeed.
     """
-    each = nodes // 2
+    count = 1 if arms == "treatment" else 2
+    each = nodes // count
     parameters = {
+        "Arms": arms,
         "NodeCount": str(each),
         "HostNetwork": "false",
         "SecondaryCidr": "100.64.0.0/16",
@@ -101,7 +104,7 @@ def measure(nodes: int) -> Json:
         arn = _run(client, outputs["StateMachineArn"], {**PLAN, "pairing": pairing})
         say("reading the figures")
         figures = _figures(client, outputs, arn)
-    return {"nodes": 2 * each, "pairing": pairing, "deploy_seconds": deployed, **figures}
+    return {"nodes": count * each, "pairing": pairing, "deploy_seconds": deployed, **figures}
 
 
 def _run(client: Client, machine: str, plan: Mapping[str, Any]) -> str:
@@ -307,7 +310,8 @@ def picture(sizes: Sequence[Mapping[str, Any]], path: Path) -> None:
 def main() -> Iterator[Point]:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description="What a run costs, from 14 to 1002 nodes.")
-    parser.add_argument("--nodes", type=int, action="append", help="of both arms; may be repeated")
+    parser.add_argument("--nodes", type=int, action="append", help="of all arms; may be repeated")
+    parser.add_argument("--one-arm", action="store_true", help="only the treatment arm")
     parser.add_argument("--judge", action="store_true", help="measure nothing: read the figures")
     parser.add_argument("--picture", type=Path, help="where to draw the cost per pair, as SVG")
     parser.add_argument("--out", type=Path, default=OUT, help="where the figures are kept")
@@ -315,7 +319,7 @@ def main() -> Iterator[Point]:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for nodes in () if arguments.judge else arguments.nodes or SIZES:
         print(f"{nodes} nodes:", flush=True)
-        figures = measure(nodes)
+        figures = measure(nodes, "treatment" if arguments.one_arm else "both")
         path = arguments.out / f"{figures['nodes']:04d}.json"
         path.write_text(json.dumps(figures, indent=1), encoding="utf-8")
     sizes = [document(path) for path in sorted(arguments.out.glob("*.json"))]
