@@ -207,8 +207,8 @@ class EnaExpressUse(Document):
         return min(self.sent / self.eligible, 1.0) if self.eligible else None
 
 
-class Arm(Document):
-    """An arm of a run with its nodes."""
+class _ArmFacts(Document):
+    """What an arm is in a plan and in results."""
 
     name: str
     stack_arm: str
@@ -216,11 +216,11 @@ class Arm(Document):
     client_network: Network
     server_network: Network
     via: Via = "pod"
-    """What its clients connect to."""
+    """What its clients connect to: `pod`, the server's own address, `service` or `endpoint`."""
     pairs: PairZones = "any"
     """Which of its nodes may be a pair."""
     endpoint: Endpoint | None = None
-    """What each of its nodes is paired with, in place of another node."""
+    """What each of its nodes is paired with; null: with another of its nodes."""
     placement: str
     """The placement group's strategy; `none` without a group."""
     baseline: bool
@@ -233,6 +233,11 @@ class Arm(Document):
     """Whether its nodes have ENA Express switched on."""
     ena_express_use: EnaExpressUse | None = None
     """How far they used it during the run; null if it is off or was not read."""
+
+
+class Arm(_ArmFacts):
+    """An arm of a run with its nodes."""
+
     network: InstanceNetwork
     """The bandwidth of its instances, unscaled."""
     network_scale: float | None
@@ -283,30 +288,11 @@ class ArmNetwork(Document):
     scale: float | None
 
 
-class ArmOfResults(Document):
+class ArmOfResults(_ArmFacts):
     """An arm and its nodes."""
 
-    name: str
-    placement: str
-    """The placement group's strategy; `none` without a group."""
-    baseline: bool
-    """Whether the others are compared with it."""
-    stack_arm: str
-    """The stack's arm whose nodes it uses."""
-    client_network: Network
-    server_network: Network
-    via: Via = "pod"
-    """What its clients connect to: `pod`, the server's own address, `service` or `endpoint`."""
-    pairs: PairZones = "any"
-    """Which of its nodes may be a pair."""
-    endpoint: Endpoint | None = None
-    """What each of its nodes is paired with; null: with another of its nodes."""
-    node_groups: tuple[str, ...]
     selector: SelectorField = Selector(())
     """The label selector of its nodes; empty in results of the first versions."""
-    ena_express: bool
-    ena_express_use: EnaExpressUse | None = None
-    """How far its nodes used ENA Express; null if it is off or was not read."""
     nodes: tuple[str, ...]
     node_facts: tuple[Node, ...]
     network: ArmNetwork

@@ -11,9 +11,17 @@ from pydantic import ConfigDict, Field
 
 from rackrate_contract.capacity import UNFILLED, Capacity, Launch
 from rackrate_contract.document import Document, Json
-from rackrate_contract.verdicts import Better, Difference, Ends, Word
+from rackrate_contract.verdicts import (
+    Better,
+    Difference,
+    Ends,
+    Judged,
+    Levels,
+    OnMetric,
+    Word,
+)
 from rackrate_text.units import UNKNOWN, quantity
-from rackrate_text.words import counted, host_name, listed, metric_of_test
+from rackrate_text.words import counted, host_name, listed
 
 CAMPAIGN: Literal["rackrate.campaign.v1"] = "rackrate.campaign.v1"
 #: What a campaign's steps have in common: each gets new nodes, each has another value, or they are
@@ -96,7 +104,7 @@ class Step(Document):
         return self.status == UNFILLED
 
 
-class DrawRatio(Document):
+class DrawRatio(Levels):
     """The ratio that one draw found."""
 
     run_id: str
@@ -105,11 +113,6 @@ class DrawRatio(Document):
     """The arm's geometric mean divided by the baseline's, on the nodes of this draw."""
     ci95: Ends | None
     """The 95 % interval of that run alone; null if it measured too little for one."""
-    arm_median: float | None
-    baseline_median: float | None
-    arm_mean: float | None = None
-    """The arm's geometric mean, of which `ratio` is the quotient; null in older files."""
-    baseline_mean: float | None = None
     started_at: str | None = None
     """When its first run started. ISO 8601, UTC."""
 
@@ -119,31 +122,14 @@ class DrawRatio(Document):
         return self.run_id.split(BETWEEN_RUNS)
 
 
-class Answer(Document):
+class Answer(Levels, Judged):
     """An arm against the baseline on one metric, over draws."""
 
-    test: str
-    metric: str
-    unit: str
-    better: Better
-    arm: str
     baseline: str
-    title: str = ""
-    """The test in words, such as `8 flows`; empty in older files, like the arms' titles."""
-    arm_title: str = ""
-    """What people read for the arm, such as `cluster group`."""
-    baseline_title: str = ""
     draws: tuple[DrawRatio, ...]
     """In the order in which they were made."""
     left_out: int = 0
     """Number of draws without a ratio for this metric. No figure contains them."""
-    arm_median: float | None
-    """The median of the draws' medians, in the metric's unit."""
-    baseline_median: float | None
-    arm_mean: float | None = None
-    """The geometric mean of the draws' means, of which `ratio` is the quotient; null if a draw has
-    none, as in older files."""
-    baseline_mean: float | None = None
     ratio: float | None
     """The geometric mean of the draws' ratios: what the group buys on average."""
     ci95: Ends | None
@@ -162,7 +148,6 @@ class Answer(Document):
     trend: float | None = None
     """How many times the first draw's ratio the last one's is, along a line through all draws, if
     that trend is significant; null if it is not."""
-    verdict: Word
     reason: str | None
     """Why it is inconclusive."""
     scope: AnswerScope
@@ -184,11 +169,6 @@ class Answer(Document):
         return self.arm_title or self.arm, self.baseline_title or self.baseline
 
     @property
-    def name(self) -> str:
-        """The test and its metric, or one name where both have the same."""
-        return metric_of_test(self.test, self.metric)
-
-    @property
     def lacks(self) -> str:
         """What a clear answer needs, such as `about 3 more draws`; empty if unknown."""
         return f"about {counted(self.more_draws, 'more draw')}" if self.more_draws else ""
@@ -199,25 +179,16 @@ class Answer(Document):
         return self.ci_simultaneous
 
     @property
-    def is_decided(self) -> bool:
-        """Whether the verdict is conclusive."""
-        return self.verdict != "inconclusive"
-
-    @property
     def needed(self) -> int | None:
         """How many draws would settle it; None if that is unknown, or it is settled."""
         return None if self.more_draws is None else len(self.draws) + self.more_draws
 
 
-class SweepCell(Document):
+class SweepCell(OnMetric):
     """An arm's values of one metric at one step of a sweep."""
 
     value: str | int
     arm: str
-    test: str
-    metric: str
-    unit: str
-    better: Better
     runs: int
     """The number of runs with this value."""
     mean: float | None
@@ -235,11 +206,6 @@ class SweepCell(Document):
     reason: str | None
     total: float | None = None
     """For a sweep over nodes: the sum over all pairs that were measured at the same time."""
-
-    @property
-    def name(self) -> str:
-        """The test and its metric, or one name where both have the same."""
-        return metric_of_test(self.test, self.metric)
 
     @property
     def shown_interval(self) -> Ends | None:

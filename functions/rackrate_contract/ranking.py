@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rackrate_contract.document import Document
-from rackrate_contract.verdicts import Better, Ends, Scope, Word
+from rackrate_contract.verdicts import Ends, OnMetric, Scope, Word
 from rackrate_text.units import change, changes
 from rackrate_text.words import counted, host_name, listed, metric_of_test, names_by_reason
 
@@ -13,13 +13,9 @@ _MOST_NAMES = 12
 _MOST_PARTNERS = 3
 
 
-class NodeFigure(Document):
+class NodeFigure(OnMetric):
     """A node's figure in one test, the mean of its pairs, against the median node of its arm."""
 
-    test: str
-    metric: str
-    unit: str
-    better: Better
     mean: float
     """The geometric mean of its pairs, which have equal weight."""
     ratio: float

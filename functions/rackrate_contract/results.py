@@ -16,7 +16,7 @@ from rackrate_contract.document import Document, Json
 from rackrate_contract.estimates import Estimates
 from rackrate_contract.ranking import Ranking
 from rackrate_contract.trials import Mark, TrialCounts, WarmUp
-from rackrate_contract.verdicts import Better, Difference, Summary, Verdict
+from rackrate_contract.verdicts import Difference, OnMetric, Summary, Verdict
 from rackrate_text.words import counted
 
 RESULTS: Literal["rackrate.result.v1"] = "rackrate.result.v1"
@@ -51,13 +51,9 @@ class Run(RunFacts):
     status: Literal["succeeded", "degraded", "failed", "invalid"]
 
 
-class MetricOfTest(Document):
+class MetricOfTest(OnMetric):
     """What a test measures."""
 
-    test: str
-    metric: str
-    unit: str
-    better: Better
     statistic: str
     """How a trial's value is computed."""
 

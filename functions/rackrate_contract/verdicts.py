@@ -153,42 +153,78 @@ class Ceiling(Document):
     text: str
 
 
-class Verdict(Document):
-    """An arm compared with the baseline, or with itself in an earlier run, on one metric."""
+class OnMetric(Document):
+    """What is about one metric of a test."""
 
     test: str
     metric: str
     unit: str
     better: Better
+
+    @property
+    def name(self) -> str:
+        """The test and its metric, or one name where both have the same."""
+        return metric_of_test(self.test, self.metric)
+
+
+class Judged(OnMetric):
+    """The verdict on an arm: of a run, over draws, or against the first value of a sweep."""
+
     arm: str
+    title: str = ""
+    """The test in words, such as `8 flows`; empty in older files, like the arms' titles."""
+    arm_title: str = ""
+    """What people read for the arm, such as `cluster group`."""
+    baseline_title: str = ""
+    ratio: float | None
+    """The arm's geometric mean divided by the baseline's."""
+    verdict: Word
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the verdict is conclusive."""
+        return self.verdict != "inconclusive"
+
+
+class Levels(Document):
+    """How large the values of both sides of a ratio are, in the metric's unit."""
+
+    arm_median: float | None
+    """The median of its trials; of an answer, that of its draws' medians."""
+    baseline_median: float | None
+    arm_mean: float | None = None
+    """The geometric mean of the trials or draws, of which `ratio` is the quotient; null if there is
+    no ratio, if a draw has none, and in older files."""
+    baseline_mean: float | None = None
+
+    @property
+    def levels(self) -> tuple[float | None, float | None]:
+        """The levels of the arm and the baseline whose quotient is the ratio: geometric means.
+
+        They are medians if there is no ratio, and in results of earlier versions.
+        """
+        if self.arm_mean is None or self.baseline_mean is None:
+            return self.arm_median, self.baseline_median
+        return self.arm_mean, self.baseline_mean
+
+
+class Verdict(Levels, Judged):
+    """An arm compared with the baseline, or with itself in an earlier run, on one metric."""
+
     baseline: Annotated[
         Baseline,
         BeforeValidator(Baseline.read),
         PlainSerializer(Baseline.written, return_type=str),
     ]
     """The baseline's name; `run <id>` for an earlier run, `<name>: <id>, <id>` for several."""
-    title: str = ""
-    """The test in words, such as `8 flows`; empty in older files, like the arms' titles."""
-    arm_title: str = ""
-    """What people read for the arm, such as `cluster group`."""
-    baseline_title: str = ""
-    arm_median: float | None
-    baseline_median: float | None
-    arm_mean: float | None = None
-    """The arm's geometric mean over the blocks of both, of which `ratio` is the quotient; null if
-    there is no ratio, and in older files."""
-    baseline_mean: float | None = None
     left_out: int = 0
     """Number of values that are not positive and finite. No figure contains them."""
-    ratio: float | None
-    """The arm's geometric mean divided by the baseline's."""
     ci95: Ends | None
     """The 95 % interval of the ratio on these nodes alone."""
     ci_simultaneous: Ends | None
     """The same, adjusted for all verdicts and looks of the run, and cut to what the word says; null
     with fewer than six blocks."""
     confidence_simultaneous: float | None
-    verdict: Word
     reason: str | None
     """Why it is inconclusive."""
     blocks: int
@@ -223,24 +259,9 @@ class Verdict(Document):
     steadiness: Steadiness | None
 
     @property
-    def name(self) -> str:
-        """The test and its metric, or one name where both have the same."""
-        return metric_of_test(self.test, self.metric)
-
-    @property
     def sides(self) -> tuple[str, str]:
         """What people read for the arm and for the baseline."""
         return self.arm_title or self.arm, self.baseline_title or self.baseline.text
-
-    @property
-    def levels(self) -> tuple[float | None, float | None]:
-        """The levels of the arm and the baseline whose quotient is the ratio: geometric means.
-
-        They are medians if there is no ratio, and in results of earlier versions.
-        """
-        if self.arm_mean is None or self.baseline_mean is None:
-            return self.arm_median, self.baseline_median
-        return self.arm_mean, self.baseline_mean
 
     @property
     def lacks(self) -> str:
@@ -273,11 +294,6 @@ class Verdict(Document):
         least = 1 + self.margin
         smallest = self.smallest_regression
         return smallest is not None and not 1 / least <= smallest <= least
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the verdict is conclusive."""
-        return self.verdict != "inconclusive"
 
     @property
     def needed(self) -> int | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 from urllib.parse import quote
 
 from rackrate.report.tables import link
 from rackrate_contract.campaign import Answer, CampaignResults, Step, SweepCell
 from rackrate_contract.capacity import sentences
-from rackrate_contract.verdicts import Word
+from rackrate_contract.verdicts import Judged
 from rackrate_text.words import metric_of_test
 
 #: The most figures of a page, so that it opens quickly and can be sent by mail.
@@ -158,26 +157,10 @@ class SweptMetric:
         return list(dict.fromkeys(cell.arm for cell in self.cells))
 
 
-class SweptVerdict(NamedTuple):
-    """A cell's verdict against the first value."""
-
-    test: str
-    metric: str
-    arm: str
-    ratio: float | None
-    verdict: Word
-    unit: str
-    title: str = ""
-    arm_title: str = ""
-    baseline_title: str = ""
-
-
-def judged(cells: Iterable[SweepCell]) -> list[SweptVerdict]:
+def judged(cells: Iterable[SweepCell]) -> list[Judged]:
     """The verdicts of the cells that have one, in the form of headlines."""
     return [
-        SweptVerdict(cell.test, cell.metric, cell.arm, cell.ratio, cell.verdict, cell.unit)
-        for cell in cells
-        if cell.verdict is not None
+        Judged.from_fields(cell, verdict=cell.verdict) for cell in cells if cell.verdict is not None
     ]
 
 

@@ -45,7 +45,6 @@ class Comparison:
     Attributes:
         of: the answer or the verdict.
         anchor: the id of the section about it.
-        subject: the test and the metric.
         sides: the two sides that are compared.
         drifted: whether one arm drifted alone.
         lacks: what an inconclusive one lacks, or what earlier runs could show; None if unknown.
@@ -60,7 +59,6 @@ class Comparison:
 
     of: Answer | Verdict
     anchor: str
-    subject: str
     sides: str
     drifted: bool = False
     lacks: str | None
@@ -171,7 +169,7 @@ class Comparisons:
     def _interval(self, compared: Comparison, number: int, what: str) -> Markup:
         if (ratio := compared.drawable) is None:
             return Markup()
-        title = f"{compared.subject}, {compared.sides}: {what}."
+        title = f"{compared.of.name}, {compared.sides}: {what}."
         row = intervals.interval_row(ratio, self._reach)
         return row.svg(f"interval-{self.name}-{number}", title, compared.in_words)
 
@@ -197,5 +195,5 @@ def _levels(compared: Comparison, name: str) -> Markup:
         + (f", limit {quantity(side.limit, compared.of.unit)}" if side.limit is not None else "")
         for side in compared.bars
     )
-    title = f"{compared.subject}, {compared.sides}: geometric means."
+    title = f"{compared.of.name}, {compared.sides}: geometric means."
     return intervals.levels_row(levels).svg(name, title, words)

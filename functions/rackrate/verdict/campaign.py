@@ -27,7 +27,7 @@ from rackrate_contract.campaign import BETWEEN_RUNS, Answer, AnswerScope, Campai
 from rackrate_contract.student import student_t
 from rackrate_contract.verdicts import Difference, Verdict
 from rackrate_text.units import change, changes, duration, percent
-from rackrate_text.words import counted, listed, metric_of_test
+from rackrate_text.words import counted, listed
 
 #: The method in words, for readers of the results. docs/statistics.md gives the reasons.
 METHOD = (
@@ -282,10 +282,10 @@ def conclusion(
     sentences += headlines(answers)
     sentences.append(following(answers))
     sentences += still_open(
-        (subject(a), more_needed(a) or a.reason) for a in answers if not a.is_decided
+        (a.name, more_needed(a) or a.reason) for a in answers if not a.is_decided
     )
     sentences.append(_about(answers))
-    sentences += [f"{subject(answer)}: {drift}." for answer in answers for drift in drifts(answer)]
+    sentences += [f"{answer.name}: {drift}." for answer in answers for drift in drifts(answer)]
     return " ".join(part for part in sentences if part)
 
 
@@ -316,7 +316,7 @@ def following(answers: Sequence[Answer]) -> str:
     kinds = [kind(answer) for answer, _ in predicted]
     texts = []
     for answer, ends in predicted:
-        name = kind(answer) if kinds.count(kind(answer)) == 1 else subject(answer)
+        name = kind(answer) if kinds.count(kind(answer)) == 1 else answer.name
         is_clear = min(ends) > 1 or max(ends) < 1
         texts.append(f"{name} {sized(ends, answer.unit) if is_clear else changes(ends)}")
     places = {in_arm(answer.sides[0]) for answer, _ in predicted}
@@ -331,7 +331,7 @@ def line(answer: Answer) -> str:
 
     Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline, ...`.
     """
-    text = subject(answer)
+    text = answer.name
     if answer.ratio is not None:
         text += f" {change(answer.ratio)} on average over {counted(len(answer.draws), 'draw')}"
     if (medians := levels(answer)) is not None:
@@ -348,11 +348,6 @@ def line(answer: Answer) -> str:
 def heading(answer: Answer) -> str:
     """The two sides of an answer."""
     return " against ".join(answer.sides)
-
-
-def subject(answer: Answer) -> str:
-    """The test and the metric of an answer."""
-    return metric_of_test(answer.test, answer.metric)
 
 
 def more_needed(answer: Answer) -> str | None:
@@ -542,7 +537,7 @@ def _about(answers: Sequence[Answer]) -> str:
         claims = dict.fromkeys(answer.claim for answer in answers)
         about = " ".join(f"This is {claim}." for claim in claims)
     varying = [
-        f"{variability(answer)} in {subject(answer)}"
+        f"{variability(answer)} in {answer.name}"
         for answer in answers
         if answer.variability is not None and len(answer.draws) >= LEAST_DRAWS
     ]

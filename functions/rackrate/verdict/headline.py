@@ -8,57 +8,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from rackrate_contract.arms import NO_GROUP, in_arm
-from rackrate_contract.verdicts import Word
-from rackrate_text.words import capitalized, counted, listed, metric_of_test, metric_words, span
+from rackrate_contract.verdicts import Judged
+from rackrate_text.words import capitalized, counted, listed, metric_words, span
 
 #: A headline with more words, besides when it holds, counts the comparisons instead.
 _MOST_WORDS = 20
 #: The ratios that are called twice as much.
 _TWICE = (1.95, 2.05)
 _WORD = re.compile(r"\w[^\s]*")
-
-
-class Judged(Protocol):
-    """What a headline needs of a verdict of a run, an answer of a campaign, or a swept value."""
-
-    @property
-    def test(self) -> str:
-        """The test."""
-
-    @property
-    def metric(self) -> str:
-        """The metric."""
-
-    @property
-    def unit(self) -> str:
-        """The metric's unit."""
-
-    @property
-    def arm(self) -> str:
-        """The arm that was compared."""
-
-    @property
-    def title(self) -> str:
-        """The test in words; empty if unknown, like the arms' titles."""
-
-    @property
-    def arm_title(self) -> str:
-        """What people read for the arm."""
-
-    @property
-    def baseline_title(self) -> str:
-        """What people read for the baseline; empty where `against` says it."""
-
-    @property
-    def ratio(self) -> float | None:
-        """The arm divided by the baseline."""
-
-    @property
-    def verdict(self) -> Word:
-        """The word."""
 
 
 def headline(against: str, verdicts: Sequence[Judged]) -> str:
@@ -99,7 +58,7 @@ def counts(verdicts: Sequence[Judged]) -> str:
 def _clause(verdicts: Sequence[Judged]) -> str:
     """The results of one arm, such as `latency is 80 % lower; 8 flows are alike`."""
     named: dict[str, list[Judged]] = {}
-    for name_of in (kind, _kind_and_statistic, _subject):
+    for name_of in (kind, _kind_and_statistic, lambda verdict: verdict.name):
         named = {name_of(v): [] for v in verdicts}
         for verdict in verdicts:
             named[name_of(verdict)].append(verdict)
@@ -122,17 +81,13 @@ def kind(verdict: Judged) -> str:
     """What is compared, as far as a headline tells it apart: `latency`, `one flow`."""
     if verdict.unit == "s":
         return "latency"
-    return verdict.title if verdict.unit == "bit/s" and verdict.title else _subject(verdict)
+    return verdict.title if verdict.unit == "bit/s" and verdict.title else verdict.name
 
 
 def _kind_and_statistic(verdict: Judged) -> str:
     """The same, with a latency's percentile."""
     statistic = metric_words(verdict.metric).partition(" ")[2]
     return f"{statistic or 'median'} latency" if verdict.unit == "s" else kind(verdict)
-
-
-def _subject(verdict: Judged) -> str:
-    return metric_of_test(verdict.test, verdict.metric)
 
 
 def _be(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from rackrate.measure.trials import TrialState
 from rackrate.plan.fields import LEAST_BLOCKS
 from rackrate.verdict.headline import headline
 from rackrate_contract.arms import Arm, arm_titles, in_arm
-from rackrate_contract.campaign import Answer, DrawRatio
+from rackrate_contract.campaign import Answer
 from rackrate_contract.trials import Mark, TrialKey
 from rackrate_contract.verdicts import Baseline, Difference, Pairs, Steadiness, Summary, Verdict
 from rackrate_text.failures import Loss, grouped, place
@@ -84,7 +84,7 @@ def sentence(
     if regressions and differences is not None:
         earlier = _earlier(regressions[0].baseline)
         parts.append(what_differed(differences, regressions, f"since {earlier}"))
-    parts += still_open((subject(v), more_needed(v) or v.reason) for v in every if not v.is_decided)
+    parts += still_open((v.name, more_needed(v) or v.reason) for v in every if not v.is_decided)
     parts += [_explained_by_limits(verdicts)]
     parts += [_steadiness(verdict) for verdict in every]
     parts += drifts(verdicts)
@@ -104,7 +104,7 @@ def _medians(summaries: Iterable[Summary]) -> str:
 
 def drifts(verdicts: Iterable[Verdict]) -> list[str]:
     """A sentence on each drift of one arm alone."""
-    return [f"{subject(verdict)}: {verdict.drift}." for verdict in verdicts if verdict.drift]
+    return [f"{verdict.name}: {verdict.drift}." for verdict in verdicts if verdict.drift]
 
 
 def mark_notes(marks: Sequence[Mark], measured: int, *, least_share: float = 0.0) -> list[str]:
@@ -232,7 +232,7 @@ def line(verdict: Verdict) -> str:
 
     Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline`.
     """
-    text = subject(verdict)
+    text = verdict.name
     if verdict.ratio is not None:
         text += f" {change(verdict.ratio)}"
     if (medians := levels(verdict)) is not None:
@@ -244,19 +244,9 @@ def line(verdict: Verdict) -> str:
     return f"{text}: {because}" if because and not verdict.is_decided else text
 
 
-def sides(of: Verdict | Answer | DrawRatio) -> tuple[float | None, float | None]:
-    """The levels of the arm and the baseline whose quotient is the change: geometric means.
-
-    They are medians if there is no change, and in results of earlier versions.
-    """
-    if of.arm_mean is None or of.baseline_mean is None:
-        return of.arm_median, of.baseline_median
-    return of.arm_mean, of.baseline_mean
-
-
 def levels(of: Verdict | Answer) -> str | None:
     """The levels of the baseline and of the arm, such as `573 → 84.5 µs`; None without one."""
-    arm, baseline = sides(of)
+    arm, baseline = of.levels
     return None if arm is None or baseline is None else shift(baseline, arm, of.unit)
 
 
@@ -265,7 +255,7 @@ def scopes(verdicts: Iterable[Verdict]) -> str:
     by_claim: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.scope != "this run":
-            by_claim.setdefault(_claim(verdict), []).append(subject(verdict))
+            by_claim.setdefault(_claim(verdict), []).append(verdict.name)
     if len(by_claim) < 2:
         return "".join(f"This is about {claim}." for claim in by_claim)
     parts = [f"{claim} ({listed(names, most=3)})" for claim, names in by_claim.items()]
@@ -298,7 +288,7 @@ def still_open(items: Iterable[tuple[str, str | None]]) -> list[str]:
 def _explained_by_limits(verdicts: Sequence[Verdict]) -> str:
     """A sentence on the decided verdicts that documented limits explain."""
     names = [
-        f"{subject(verdict)} ({verdict.ceiling.name})"
+        f"{verdict.name} ({verdict.ceiling.name})"
         for verdict in verdicts
         if verdict.is_decided and verdict.ceiling is not None and verdict.ceiling.explains
     ]
@@ -312,7 +302,7 @@ def _steadiness(verdict: Verdict) -> str:
     if steadiness is None or (word := words.get(steadiness.verdict)) is None:
         return ""
     figures = f", {_varies(steadiness)}" if steadiness.ratio is not None else ""
-    return f"{subject(verdict)}: {verdict.sides[0]} is {word}{figures}."
+    return f"{verdict.name}: {verdict.sides[0]} is {word}{figures}."
 
 
 def _varies(steadiness: Steadiness) -> str:
@@ -323,11 +313,6 @@ def _varies(steadiness: Steadiness) -> str:
     verb = "rose" if ratio > 1 else "fell"
     before, after = percent(steadiness.baseline), percent(steadiness.arm)
     return f"the CV {verb} from {before.removesuffix(' %')} to {after}"
-
-
-def subject(verdict: Verdict) -> str:
-    """The test and the metric of a verdict."""
-    return metric_of_test(verdict.test, verdict.metric)
 
 
 def more_needed(verdict: Verdict) -> str | None:

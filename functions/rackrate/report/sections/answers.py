@@ -20,7 +20,6 @@ from rackrate.report.rendering import Part
 from rackrate.report.tables import Cell, Table, head, number
 from rackrate.report.values import Columns, Value, by_column
 from rackrate.verdict import campaign as wording
-from rackrate.verdict.wording import sides as levels_of
 from rackrate_contract.campaign import Answer, DrawRatio
 from rackrate_contract.verdicts import Ends
 from rackrate_text.units import change, changes, metric_column, moment, percent, quantity
@@ -48,7 +47,6 @@ def compared(page: CampaignMaterial) -> list[Comparison]:
     return [
         Comparison(
             anchor=f"answer-{index}",
-            subject=wording.subject(answer),
             sides=wording.heading(answer),
             of=answer,
             lacks=wording.more_needed(answer),
@@ -56,9 +54,7 @@ def compared(page: CampaignMaterial) -> list[Comparison]:
             in_words=_in_words(answer),
             bars=[
                 Side(page.arm_title(name), page.arm_number(name), level)
-                for name, level in zip(
-                    (answer.arm, answer.baseline), levels_of(answer), strict=True
-                )
+                for name, level in zip((answer.arm, answer.baseline), answer.levels, strict=True)
             ],
             prediction=answer.prediction95,
             varies=wording.variability(answer),
@@ -85,7 +81,7 @@ def _in_words(answer: Answer) -> str:
 def _explained(page: CampaignMaterial, answer: Answer, index: int) -> Explained:
     inside, draws = own_intervals(answer)
     return Explained(
-        f"{wording.subject(answer)}, {wording.heading(answer)}",
+        f"{answer.name}, {wording.heading(answer)}",
         answer.verdict,
         _figure(page, answer, index),
         (
@@ -122,7 +118,7 @@ def _figure(page: CampaignMaterial, answer: Answer, index: int) -> Figure | str:
         "draws",
         f"draws-{index}",
         draws.draws_chart(shown),
-        title=f"{wording.subject(answer)}, {wording.heading(answer)}: draw by draw.",
+        title=f"{answer.name}, {wording.heading(answer)}: draw by draw.",
         text=f"{_in_words(answer)}.",
         notes=" ".join(_how_to_read(shown)),
         page=page,
@@ -193,12 +189,12 @@ def _data(page: CampaignMaterial, answer: Answer) -> Table:
             "own interval": number(changes(draw.ci95)),
             **{
                 page.arm_title(name): number(quantity(level, answer.unit))
-                for name, level in zip((answer.arm, answer.baseline), levels_of(draw), strict=True)
+                for name, level in zip((answer.arm, answer.baseline), draw.levels, strict=True)
             },
         }
         for place, draw in enumerate(answer.draws, 1)
     ]
-    return Table(f"Draws of {wording.subject(answer)}, {wording.heading(answer)}", rows, rest=REST)
+    return Table(f"Draws of {answer.name}, {wording.heading(answer)}", rows, rest=REST)
 
 
 def _runs_of(page: CampaignMaterial, draw: DrawRatio) -> str:
@@ -215,7 +211,7 @@ def one_run_section(page: CampaignMaterial) -> Part | None:
     about = f"{next(iter(sides))}; " if len(sides) == 1 else ""
     rows = [
         {
-            "comparison": head(wording.subject(answer), "" if about else wording.heading(answer)),
+            "comparison": head(answer.name, "" if about else wording.heading(answer)),
             "one run, its nodes": _with_interval(answer.draws[0]),
             "campaign, average": _with_interval(answer),
             "next deployment": number(changes(answer.prediction95)),

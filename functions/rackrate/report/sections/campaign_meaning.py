@@ -46,7 +46,7 @@ def meaning_section(page: CampaignMaterial) -> Part | None:
 
 def _gives(answer: Answer, several: bool) -> str:
     """What a settled answer says of the average and of the next deployment."""
-    words = f"{wording.subject(answer)}{f', {wording.heading(answer)}' if several else ''}:"
+    words = f"{answer.name}{f', {wording.heading(answer)}' if several else ''}:"
     if answer.verdict == "no meaningful difference":
         words += " no meaningful difference on average."
     else:
@@ -76,7 +76,7 @@ def unknown(page: CampaignMaterial) -> list[str]:
         first = _elsewhere(page)
     if is_sweep:
         return [*(_open_cells(page) if page.metrics else ()), first]
-    lacking = ((wording.subject(each), _lacks(page, each)) for each in page.results.answers)
+    lacking = ((each.name, _lacks(page, each)) for each in page.results.answers)
     lines = [*still_open(lacking), _more_draws(page), first]
     return [line for line in lines if line]
 

@@ -105,7 +105,7 @@ def decision(
 
 def _gives(verdict: Verdict) -> str:
     """What a settled verdict says, and whether EC2 documents it."""
-    subject = wording.subject(verdict)
+    subject = verdict.name
     limits = verdict.ceiling if verdict.ceiling is not None and verdict.ceiling.explains else None
     if verdict.verdict == "no meaningful difference":
         words = f"{subject}: no meaningful difference."
@@ -122,12 +122,12 @@ def _gives(verdict: Verdict) -> str:
 def _lacks(page: Material, verdict: Verdict) -> tuple[str, str | None]:
     """The subject of an open verdict, and what would settle it; None if it is settled."""
     if verdict.is_decided:
-        return wording.subject(verdict), None
+        return verdict.name, None
     lacks = wording.more_needed(verdict) or verdict.reason
     if lacks and verdict.more_blocks:
         seconds = page.results.estimates.block_seconds * verdict.more_blocks
         lacks += f", {duration(seconds)} more"
-    return wording.subject(verdict), lacks
+    return verdict.name, lacks
 
 
 def _of_ec2(page: Material) -> str:

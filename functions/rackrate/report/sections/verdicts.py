@@ -85,7 +85,6 @@ def comparison(page: Material, verdict: Verdict) -> Comparison:
     """A verdict for its tile and for its row of the table."""
     return Comparison(
         anchor=page.tests[verdict.test].anchor,
-        subject=wording.subject(verdict),
         sides=wording.heading(verdict),
         of=verdict,
         drifted=verdict.drift is not None,
@@ -104,7 +103,7 @@ def _bars(page: Material, verdict: Verdict) -> Sequence[Side]:
     arm, name = verdict.sides
     name = "earlier" if baseline.is_earlier_run else name
     numbers = page.arm_number(verdict.arm), page.baseline_number(baseline)
-    levels = wording.sides(verdict)
+    levels = verdict.levels
     if (ceiling := verdict.ceiling) is None:
         return Side(arm, numbers[0], levels[0]), Side(name, numbers[1], levels[1])
     return (
@@ -126,7 +125,7 @@ def _in_words(verdict: Verdict) -> str:
 def explained(page: Material, verdict: Verdict, *, name: str) -> Explained:
     """Explain a verdict. `name` ends the ids of its figure."""
     return Explained(
-        f"{wording.subject(verdict)}, {wording.heading(verdict)}",
+        f"{verdict.name}, {wording.heading(verdict)}",
         verdict.verdict,
         _figure(page, verdict, name),
         (
@@ -160,7 +159,7 @@ def _figure(page: Material, verdict: Verdict, name: str) -> Figure | None:
         notes=notes,
         page=page,
         columns=by_column([_columns(verdict)]),
-        chart_title=f"{of.subject}, {of.sides}: the change with its interval.",
+        chart_title=f"{verdict.name}, {of.sides}: the change with its interval.",
     )
 
 
