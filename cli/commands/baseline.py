@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +16,7 @@ from rackrate_text.words import counted, listed, metric_of_test
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, Refusal
 from ..printing.output import JsonOption, Output, StackOption
-from ..printing.verdict import plain_table, run_table
+from ..printing.verdict import add_columns, listing, plain_table, run_table
 from ..reading.baselines import (
     LEAST_RUNS,
     MOST_RUNS,
@@ -256,8 +255,7 @@ def _print_gate(output: Output, stack: Stack, baseline: Baseline) -> dict[str, A
         from rackrate_contract.arms import arm_titles
 
         table = plain_table(80)
-        for title in ("Test", "Arm", "Smallest regression"):
-            table.add_column(title, overflow="fold")
+        add_columns(table, "Test", "Arm", "Smallest regression", overflow="fold")
         titles = arm_titles(runs[-1].arms)
         for (test, metric, arm), ratio in sorted(shown.items()):
             named = metric_of_test(test, metric), titles.get(arm, arm)
@@ -286,7 +284,7 @@ def _no_baseline(name: str) -> Refusal:
 
 
 def _table(baselines: list[Baseline]) -> Table:
-    table = Table(box=box.HORIZONTALS, padding=(0, 1, 0, 0), pad_edge=False)
+    table = listing()
     table.add_column("Baseline", overflow="fold")
     table.add_column("Runs", justify="right", no_wrap=True)
     table.add_column("Newest run", overflow="fold")

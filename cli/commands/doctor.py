@@ -9,7 +9,6 @@ from typing import Annotated
 import boto3
 import typer
 from botocore.exceptions import NoRegionError
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +16,7 @@ from ..diagnosis import access, addons, cluster, instances, parts, quotas, runs
 from ..diagnosis.check import Check, failed, look
 from ..errors import EXIT_FAILED, EXIT_USAGE, Refusal, explain
 from ..printing.output import JsonOption, Output, StackOption
+from ..printing.verdict import add_columns, listing
 from ..reading.stack import Stack, client_of, session_of_environment
 from ..sentences import one_sentence
 
@@ -116,9 +116,8 @@ def _of_stack(stack: Stack, output: Output, *, quick: bool) -> Iterator[Check]:
 
 def table(checks: Iterable[Check]) -> Table:
     """The findings, each with its remedy below it."""
-    shown = Table(box=box.HORIZONTALS, padding=(0, 1, 0, 0), pad_edge=False)
-    shown.add_column("Check", no_wrap=True)
-    shown.add_column("State", no_wrap=True)
+    shown = listing()
+    add_columns(shown, "Check", "State", no_wrap=True)
     shown.add_column("Found", overflow="fold")
     for check in checks:
         shown.add_row(

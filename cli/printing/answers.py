@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +14,7 @@ from rackrate_text.words import counted, host_name, listed, metric_of_test
 
 from ..reading.campaigns import Campaign
 from ..reading.records import GOOD
-from .verdict import STYLES, plain_table, print_scale, say, why_open, word
+from .verdict import STYLES, add_columns, listing, plain_table, print_scale, say, why_open, word
 
 if TYPE_CHECKING:
     from rackrate_contract.campaign import Answer, CampaignResults, Hunt, Step, SweepCell
@@ -184,8 +183,8 @@ def _sweep_table(cells: Sequence[SweepCell], width: int) -> Table:
 
 def _hunt_table(hunt: Hunt, width: int) -> Table:
     table = plain_table(width)
-    for heading in ("Draw", metric_of_test(hunt.test, hunt.metric), "95 % CI", "Nodes"):
-        table.add_column(heading, overflow="fold")
+    name = metric_of_test(hunt.test, hunt.metric)
+    add_columns(table, "Draw", name, "95 % CI", "Nodes", overflow="fold")
     for number, draw in enumerate(hunt.draws, start=1):
         nodes = listed(map(host_name, draw.nodes), most=2)
         table.add_row(str(number), *hunt.figures(draw), Text(nodes))
@@ -213,14 +212,12 @@ def _summary(results: CampaignResults) -> str:
 
 def campaign_table(campaigns: Sequence[Campaign]) -> Table:
     """The table of campaigns in the given order. Times are UTC, as the stack wrote them."""
-    table = Table(box=box.HORIZONTALS, padding=0)
+    table = listing(gap=0)
     table.add_column("Campaign", overflow="fold")
     table.add_column("Started (UTC)", no_wrap=True)
     table.add_column("Kind", no_wrap=True, max_width=5)
     table.add_column("Status", no_wrap=True, max_width=9)
-    table.add_column("Took", justify="right", no_wrap=True)
-    table.add_column("Steps", justify="right", no_wrap=True)
-    table.add_column("Cost", justify="right", no_wrap=True)
+    add_columns(table, "Took", "Steps", "Cost", justify="right", no_wrap=True)
     for campaign in campaigns:
         table.add_row(
             Text(campaign.id),

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from rackrate_text.units import dollars, duration, percent
 from rackrate_text.words import span
 
 from ..reading.campaign_input import MOST_DRAWS
 from ..reading.campaigns import Campaign
-from .verdict import say
+from .verdict import add_columns, listing, say
 
 if TYPE_CHECKING:
     from rackrate_contract.estimates import EstimatedCampaign, Power, Span
@@ -69,19 +67,11 @@ def _of_budget(campaign: Campaign, usd: Span) -> str:
 
 
 def _power_table(power: Sequence[Power]) -> Table:
-    table = Table(
-        title=Text("Draws needed for a clear answer with 80 % probability"),
-        title_justify="left",
-        title_style="bold",
-        box=box.HORIZONTALS,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    table = listing("Draws needed for a clear answer with 80 % probability")
     variabilities = list(dict.fromkeys(each.variability for each in power))
     draws_of = {(each.ratio, each.variability): each.draws for each in power}
     table.add_column("True difference")
-    for variability in variabilities:
-        table.add_column(f"Variability {percent(variability)}", justify="right")
+    add_columns(table, *(f"Variability {percent(each)}" for each in variabilities), justify="right")
     for effect in dict.fromkeys(each.ratio for each in power):
         named = "no meaningful difference" if effect == 1 else f"{effect:g} times"
         draws = [draws_of.get((effect, variability)) for variability in variabilities]

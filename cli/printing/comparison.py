@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from .output import Output
+from .verdict import add_columns, listing
 
 if TYPE_CHECKING:
     from rackrate_contract.verdicts import Difference
@@ -25,17 +24,8 @@ def print_differences(
     if not differences:
         output.say("Nothing that rackrate knows of differed between the runs.")
         return
-    table = Table(
-        title=Text("What differed"),
-        title_justify="left",
-        title_style="bold",
-        box=box.HORIZONTALS,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    table.add_column("What", overflow="fold")
-    table.add_column(run, overflow="fold")
-    table.add_column(others, overflow="fold")
+    table = listing("What differed")
+    add_columns(table, "What", run, others, overflow="fold")
     for difference in differences:
         table.add_row(Text(difference.what), Text(difference.run), Text(difference.other))
     output.print(table)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,7 +13,7 @@ from rackrate_text.units import dollars, duration, quantity
 from rackrate_text.words import span
 
 from ..reading.runs import Run
-from .verdict import say
+from .verdict import add_columns, listing, say
 
 if TYPE_CHECKING:
     from rackrate_contract.estimates import AtLeast, Cost, EstimatedRun, Estimates, Guard
@@ -45,22 +44,10 @@ def print_estimate(console: Console, run: Run, planned: EstimatedRun | None) -> 
     _print_guards(console, estimate.guards)
 
 
-def _table(title: str) -> Table:
-    return Table(
-        title=Text(title),
-        title_justify="left",
-        title_style="bold",
-        box=box.HORIZONTALS,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-
-
 def _traffic_table(estimate: Estimates) -> Table:
-    table = _table("Traffic of each node at most")
+    table = listing("Traffic of each node at most")
     table.add_column("Node", overflow="fold")
-    table.add_column("Sends", justify="right", no_wrap=True)
-    table.add_column("Receives", justify="right", no_wrap=True)
+    add_columns(table, "Sends", "Receives", justify="right", no_wrap=True)
     busiest = sorted(estimate.bytes_per_node.items(), key=lambda each: -each[1].most)
     for node, traffic in busiest[:NODES_SHOWN]:
         sent, received = quantity(traffic.sent, "B"), quantity(traffic.received, "B")
@@ -70,11 +57,10 @@ def _traffic_table(estimate: Estimates) -> Table:
 
 def _print_cost(console: Console, cost: Cost, least: AtLeast | None) -> None:
     sources = list(dict.fromkeys(line.source for line in cost.lines))
-    table = _table(f"Cost in {cost.region}, US dollars")
+    table = listing(f"Cost in {cost.region}, US dollars")
     table.add_column("What", overflow="fold", ratio=1)
     table.add_column("Amount", justify="right", overflow="fold")
-    table.add_column("Price each", justify="right", no_wrap=True)
-    table.add_column("Cost", justify="right", no_wrap=True)
+    add_columns(table, "Price each", "Cost", justify="right", no_wrap=True)
     for line in cost.lines:
         table.add_row(
             Text(f"{line.what}{' *' if line.paid_anyway else ''}"),

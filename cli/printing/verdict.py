@@ -6,7 +6,7 @@ The rest, such as variability, is printed on demand (`--verbose`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -193,6 +193,24 @@ def plain_table(width: int) -> Table:
     return Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, gap, 0, 0))
 
 
+def listing(title: str | None = None, *, gap: int = 1) -> Table:
+    """A table with lines above and below, and `gap` spaces after each column."""
+    return Table(
+        title=None if title is None else Text(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.HORIZONTALS,
+        padding=(0, gap, 0, 0),
+        pad_edge=False,
+    )
+
+
+def add_columns(table: Table, *headings: str, **style: Any) -> None:
+    """Add columns that look alike."""
+    for heading in headings:
+        table.add_column(heading, **style)
+
+
 def _short(verdict: Verdict) -> str:
     """The baseline's name for a column, which has no room for a run's id."""
     baseline = verdict.baseline
@@ -301,13 +319,10 @@ def run_table(runs: list[Run], width: int = 80) -> Table:
     If `width` has room, each run's conclusion is shown, cut to one line.
     """
     # Without padding, an id that rackrate made fits on one line and can be copied.
-    table = Table(box=box.HORIZONTALS, padding=0)
+    table = listing(gap=0)
     table.add_column("Run", overflow="fold")
-    table.add_column("Started (UTC)", no_wrap=True)
-    table.add_column("Status", no_wrap=True)
-    table.add_column("Took", justify="right", no_wrap=True)
-    table.add_column("Trials", justify="right", no_wrap=True)
-    table.add_column("Failed", justify="right", no_wrap=True)
+    add_columns(table, "Started (UTC)", "Status", no_wrap=True)
+    add_columns(table, "Took", "Trials", "Failed", justify="right", no_wrap=True)
     is_wide = width >= _WIDE
     if is_wide:
         table.add_column("Conclusion", overflow="ellipsis", no_wrap=True, ratio=1)

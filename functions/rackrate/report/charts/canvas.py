@@ -54,12 +54,15 @@ _STYLE = {
     "text.color": INK,
     "axes.edgecolor": LINE,
     "axes.facecolor": "none",
+    "axes.axisbelow": True,
     "axes.labelcolor": QUIET,
     "axes.linewidth": 1,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.unicode_minus": True,
     "figure.facecolor": "none",
+    "grid.color": LINE,
+    "grid.linewidth": 0.8,
     "xtick.color": LINE,
     "ytick.color": LINE,
     "xtick.labelcolor": QUIET,
@@ -174,6 +177,17 @@ def axes(
     return figure.add_axes(
         (*frame, 1 - (left + right) / width, 1 - (top + bottom) / height), **others
     )
+
+
+def with_side(
+    figure: Figure, side: float, *, left: float, top: float, bottom: float
+) -> tuple[Axes, Axes]:
+    """Axes, and others with the same vertical axis at their right, `side` units wide."""
+    main = axes(figure, left=left, right=side + 14, top=top, bottom=bottom)
+    beside = axes(figure, left=WIDTH - side, right=4, top=top, bottom=bottom, sharey=main)
+    for ax in (main, beside):
+        ax.grid(axis="y")
+    return main, beside
 
 
 def heading(figure: Figure, text: str) -> None:

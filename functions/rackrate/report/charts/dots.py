@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis, whole_ticks
-from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER, Chart
+from rackrate.report.charts.canvas import BAND, INK, PAPER, Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,14 +78,16 @@ class Trials:
     def axis(self) -> ValueAxis:
         """The axis, which includes all trials, and limits that are close to them."""
         values = [dot.value for dot in self.dots]
-        return value_axis(values, self.unit, anchors=[*self._band(), *self.limits().values()])
+        return value_axis(values, self.unit, anchors=[*self.band, *self.limits().values()])
 
     def limits(self) -> dict[int, float]:
         """The ceilings close to the trials; showing others would compress the trials."""
         most = max((dot.value for dot in self.dots), default=0.0)
         return {arm: limit for arm, limit in self.ceilings if limit <= 1.6 * most}
 
-    def _band(self) -> tuple[float, ...]:
+    @property
+    def band(self) -> tuple[float, ...]:
+        """The values around the reference that do not matter; empty without one."""
         if self.reference is None:
             return ()
         median, threshold = self.reference
@@ -101,18 +103,14 @@ def trials_chart(trials: Trials, *, vectors: int = canvas.MOST_VECTORS) -> Chart
     """
 
     def draw(figure: Figure) -> canvas.Tips:
-        main = canvas.axes(figure, left=_LEFT, right=_SIDE + 14, top=_TOP, bottom=_BOTTOM)
-        side = canvas.axes(
-            figure, left=canvas.WIDTH - _SIDE, right=4, top=_TOP, bottom=_BOTTOM, sharey=main
-        )
+        main, side = canvas.with_side(figure, _SIDE, left=_LEFT, top=_TOP, bottom=_BOTTOM)
         axis = trials.axis
         axis.set_on(main)
-        main.grid(axis="y", color=LINE, linewidth=0.8)
-        main.set_axisbelow(True)
         # Above the ticks the label takes no width and does not have to be rotated.
         canvas.heading(figure, f"{trials.label}, {axis.unit}")
         for ax in (main, side):
-            _band(ax, trials)
+            if trials.band:
+                ax.axhspan(*trials.band, color=BAND, linewidth=0, clip_on=False)
             _ceilings(ax, trials)
         tips = _dots(main, trials, as_image=len(trials.dots) > vectors)
         tips |= _losses(main, trials)
@@ -121,15 +119,6 @@ def trials_chart(trials: Trials, *, vectors: int = canvas.MOST_VECTORS) -> Chart
         return tips
 
     return Chart(draw, canvas.WIDTH, _HEIGHT)
-
-
-def _band(ax: Axes, trials: Trials) -> None:
-    if trials.reference is None:
-        return
-    median, threshold = trials.reference
-    ax.axhspan(
-        median / (1 + threshold), median * (1 + threshold), color=BAND, linewidth=0, clip_on=False
-    )
 
 
 def _ceilings(ax: Axes, trials: Trials) -> None:
@@ -228,8 +217,6 @@ def _distributions(ax: Axes, trials: Trials) -> None:
     """Draw for each arm a box of the quartiles, the median, the range, and maybe a histogram."""
     ax.set_xlim(-0.6, trials.arms - 0.4)
     ax.tick_params(labelleft=False, left=False)
-    ax.grid(axis="y", color=LINE, linewidth=0.8)
-    ax.set_axisbelow(True)
     ax.set_xticks([])
     ax.set_xlabel("all blocks", labelpad=8)
     by_arm: Mapping[int, Sequence[float]] = {

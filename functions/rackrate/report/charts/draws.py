@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import whole_ticks
-from rackrate.report.charts.canvas import BAND, INK, LINE, PAPER, QUIET, Chart
+from rackrate.report.charts.canvas import BAND, INK, PAPER, QUIET, Chart
 from rackrate.report.charts.intervals import tick_label
 
 if TYPE_CHECKING:
@@ -112,14 +112,9 @@ def draws_chart(shown: Draws) -> Chart:
     """
 
     def draw(figure: Figure) -> canvas.Tips:
-        main = canvas.axes(figure, left=_LEFT, right=_SIDE + 14, top=_TOP, bottom=_BOTTOM)
-        side = canvas.axes(
-            figure, left=canvas.WIDTH - _SIDE, right=4, top=_TOP, bottom=_BOTTOM, sharey=main
-        )
+        main, side = canvas.with_side(figure, _SIDE, left=_LEFT, top=_TOP, bottom=_BOTTOM)
         _scale(main, shown)
         for ax in (main, side):
-            ax.grid(axis="y", color=LINE, linewidth=0.8)
-            ax.set_axisbelow(True)
             _threshold(ax, shown)
         canvas.heading(figure, "change against the baseline")
         _bands(main, shown)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rackrate.histograms import Histogram
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis
-from rackrate.report.charts.canvas import LINE, PAPER, Chart
+from rackrate.report.charts.canvas import PAPER, Chart
 from rackrate_text.units import quantity
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ def ecdf_chart(curves: Sequence[Curve], unit: str, label: str) -> Chart:
         axis.set_on(ax, "x", most_ticks=6)
         ax.set_ylim(0, 1)
         ax.set_yticks([0, 0.25, 0.5, 0.75, 0.99], ["0", "25 %", "p50", "75 %", "p99"])
-        ax.grid(axis="y", color=LINE, linewidth=0.8)
-        ax.set_axisbelow(True)
+        ax.grid(axis="y")
         ax.set_xlabel(f"{label}, {axis.unit}", labelpad=3)
         canvas.heading(figure, "share of the raw values up to …")
         tips: dict[str, list[str]] = {}

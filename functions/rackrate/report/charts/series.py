@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis
-from rackrate.report.charts.canvas import LINE, QUIET, Chart
+from rackrate.report.charts.canvas import QUIET, Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,8 +120,7 @@ def series_chart(chosen: Chosen) -> Chart:
             begin.set_horizontalalignment("left")
             end.set_horizontalalignment("right")
             ax.tick_params(labelleft=column == 0, labelbottom=place + columns >= len(chosen.panels))
-            ax.grid(axis="y", color=LINE, linewidth=0.8)
-            ax.set_axisbelow(True)
+            ax.grid(axis="y")
             ax.text(0, 1.04, f"block {block}", transform=ax.transAxes, color=QUIET)
             _courses(ax, courses)
         canvas.heading(figure, f"rate, {axis.unit}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis
-from rackrate.report.charts.canvas import LINE, Chart
+from rackrate.report.charts.canvas import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,8 +83,7 @@ def tiers_chart(shown: Tiers) -> Chart:
         ax = canvas.axes(figure, left=_LEFT, right=_RIGHT, top=_TOP, bottom=_BOTTOM)
         axis = shown.axis
         axis.set_on(ax)
-        ax.grid(axis="y", color=LINE, linewidth=0.8)
-        ax.set_axisbelow(True)
+        ax.grid(axis="y")
         canvas.heading(figure, f"{shown.label}, {axis.unit}")
         ax.set_xlim(-0.5, len(shown.names) - 0.5)
         ax.set_xticks(range(len(shown.names)), [_wrapped(name) for name in shown.names])

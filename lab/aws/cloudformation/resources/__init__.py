@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 from lab.aws.cloudformation.engine import Engine
 from lab.aws.cloudformation.resource_type import ResourceType
-from lab.aws.cloudformation.resources import (
-    awslambda,
-    cloudwatch,
-    codebuild,
-    dynamodb,
-    ec2,
-    ecr,
-    eks,
-    event_bridge,
-    glue,
-    iam,
-    kms,
-    logs,
-    s3,
-    scheduler,
-    sns,
-    step_functions,
-)
 from lab.aws.cloudformation.resources.nested_stacks import NestedStack
 from lab.aws.cloudformation.stacks import Stacks
 
-_SERVICES = (
-    awslambda,
-    cloudwatch,
-    codebuild,
-    dynamodb,
-    ec2,
-    ecr,
-    eks,
-    event_bridge,
-    glue,
-    iam,
-    kms,
-    logs,
-    s3,
-    scheduler,
-    sns,
-    step_functions,
+_MODULES = (
+    importlib.import_module(f"{__name__}.{module.name}")
+    for module in pkgutil.iter_modules(__path__)
 )
-#: The types of AWS's services by name; others need more than an API.
+#: The types of AWS's services by name, which each module lists; others need more than an API.
 TYPES: dict[str, ResourceType] = {
-    resource.type: resource for service in _SERVICES for resource in service.RESOURCES
+    resource.type: resource for module in _MODULES for resource in getattr(module, "RESOURCES", ())
 }
 
 
