@@ -13,12 +13,11 @@ from ..following.campaign_outcome import (
     FollowedCampaign,
     conclude_campaign,
     files_of,
-    follow,
     print_campaign,
     require_answers,
 )
 from ..following.outcome import AtEnd, check, conclude_shown, watch_to_the_end
-from ..following.watch import Interruption
+from ..following.watch import Interruption, follow
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..printing.answers import campaign_table
 from ..printing.failures import explain_end
@@ -38,7 +37,7 @@ from ..reading.kinds import CAMPAIGN
 from ..reading.plan import Json
 from ..reading.requirements import Requirement, parse_requirements
 from ..reading.run_ids import checked_id, find_finished, find_record, new_id
-from ..reading.stack import Outcome, Stack
+from ..reading.stack import Stack
 from ..sentences import Command, Group, one_sentence
 
 app = typer.Typer(
@@ -170,7 +169,7 @@ def run_to_the_end(
             FollowedCampaign(stack, campaign_id),
             stack,
             interruption,
-            requirements=at_end.requirements,
+            at_end.requirements,
         )
     code = conclude_campaign(output, stack, campaign_id, ended, at_end)
     raise typer.Exit(interruption.exit_code if interruption.count else code)
@@ -283,25 +282,8 @@ def watch_campaign(
         files.prepare(out)
     stack = _stack(stack_name)
     output = Output(as_json, is_verbose=verbose)
-
-    def follow_on(name: str, interruption: Interruption, elapsed: float) -> Outcome[Campaign]:
-        return follow(
-            output,
-            FollowedCampaign(stack, name),
-            stack,
-            interruption,
-            stops=False,
-            elapsed=elapsed,
-            requirements=at_end.requirements,
-        )
-
     watch_to_the_end(
-        output,
-        stack,
-        CAMPAIGN,
-        campaign_id,
-        follow_on,
-        lambda name, ended: conclude_campaign(output, stack, name, ended, at_end),
+        output, stack, CAMPAIGN, campaign_id, FollowedCampaign, conclude_campaign, at_end
     )
 
 

@@ -13,8 +13,8 @@ from rackrate_text.failures import NODES_CHANGED
 
 from ..completion import complete_run
 from ..errors import Refusal
-from ..following.outcome import AtEnd, check_when_planned, conclude
-from ..following.watch import FollowedRun, Interruption, Watch
+from ..following.outcome import AtEnd, conclude
+from ..following.watch import FollowedRun, Interruption, follow
 from ..options import (
     JunitOption,
     OutOption,
@@ -25,7 +25,6 @@ from ..options import (
     check_junit,
 )
 from ..printing.output import JsonOption, Output, StackOption
-from ..printing.progress import display_for
 from ..reading import files
 from ..reading.kinds import RUN
 from ..reading.plan import read_plan
@@ -159,13 +158,8 @@ def _follow(
         return None
     with Interruption() as interruption:
         begin()
-        ended = Watch(
-            stack,
-            FollowedRun(stack, run_id),
-            display_for(output.errors),
-            interruption,
-            when_planned=check_when_planned(stack, run_id, at_end.requirements),
-        ).until_over()
+        followed = FollowedRun(stack, run_id)
+        ended = follow(output, followed, stack, interruption, at_end.requirements)
     if not interruption.count and leave(ended):
         return ended
     code = conclude(output, stack, run_id, ended, at_end)

@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ..following.outcome import AtEnd, check_when_planned, conclude, watch_to_the_end
-from ..following.watch import FollowedRun, Interruption, Watch
+from ..following.outcome import AtEnd, conclude, watch_to_the_end
+from ..following.watch import FollowedRun
 from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
 from ..printing.output import JsonOption, Output, StackOption
-from ..printing.progress import display_for
 from ..reading import files
 from ..reading.kinds import RUN
 from ..reading.requirements import parse_requirements
-from ..reading.runs import Run
-from ..reading.stack import Outcome, Stack
+from ..reading.stack import Stack
 from ..sentences import one_sentence
 
 
@@ -45,23 +43,4 @@ def watch(
         files.prepare(out)
     stack = Stack.find(stack_name)
     output = Output(as_json, is_verbose=verbose)
-
-    def follow(name: str, interruption: Interruption, elapsed: float) -> Outcome[Run]:
-        return Watch(
-            stack,
-            FollowedRun(stack, name),
-            display_for(output.errors),
-            interruption,
-            stops=False,
-            elapsed=elapsed,
-            when_planned=check_when_planned(stack, name, at_end.requirements),
-        ).until_over()
-
-    watch_to_the_end(
-        output,
-        stack,
-        RUN,
-        run_id,
-        follow,
-        lambda name, ended: conclude(output, stack, name, ended, at_end),
-    )
+    watch_to_the_end(output, stack, RUN, run_id, FollowedRun, conclude, at_end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,7 @@ from ..printing.output import Output
 from ..printing.progress import (
     Late,
     Left,
-    TimeLeft,
     describe_campaign,
-    display_for,
     missing_of,
     pace_of,
     part_of,
@@ -29,38 +27,31 @@ from ..reading.kinds import CAMPAIGN, RUN
 from ..reading.requirements import Requirement, about_verdicts
 from ..reading.runs import Run
 from ..reading.stack import Outcome, Stack
-from .losses import Losses
 from .outcome import (
     AtEnd,
     Stored,
-    check_plan_of,
     checks_of,
     complain_of_unmet,
     read_stored,
     record_of,
     report_end,
 )
-from .watch import Interruption, Watch
+from .watch import Followed
 
 if TYPE_CHECKING:
     from rackrate_contract.campaign import CampaignResults
     from rackrate_contract.estimates import EstimatedCampaign
 
 
-class FollowedCampaign:
+class FollowedCampaign(Followed[Campaign]):
     """A campaign that a watch follows, with the run of the step that is going on."""
 
     kind = CAMPAIGN
 
     def __init__(self, stack: Stack, campaign_id: str) -> None:
-        self.id = campaign_id
-        self.arn = stack.arn(CAMPAIGN, campaign_id)
+        super().__init__(stack, campaign_id)
         self.run: Run | None = None
         """The run of the step that is going on, if it has begun."""
-        self._stack = stack
-        self._left = TimeLeft()
-        self._losses = Losses(stack)
-        self._news: list[str] = []
         self._warned = False
 
     def read(self) -> Campaign | None:
@@ -75,9 +66,13 @@ class FollowedCampaign:
             self._news += self._losses.since_last_look(self.run)
         return campaign
 
-    def is_planned(self, record: Campaign) -> bool:
-        """Whether the plan of a run is made."""
-        return self.run is not None and bool(self.run.blocks)
+    def planned_run(self, record: Campaign) -> str | None:
+        """The run of the step that is going on, once its plan is made."""
+        return self.run.id if self.run is not None and self.run.blocks else None
+
+    def check(self, requirements: Sequence[Requirement], run_id: str) -> None:
+        """Check those requirements that are about a run."""
+        super().check(about_verdicts(requirements), run_id)
 
     def describe(self, record: Campaign, elapsed: float) -> tuple[str, Left | Late | None]:
         """The step, its run's block, and the dollars so far."""
@@ -91,11 +86,6 @@ class FollowedCampaign:
         if not record.has_measured:
             left = self._left.estimate(record.pace, elapsed)
         return describe_campaign(record, run), left
-
-    def news(self) -> list[str]:
-        """The warnings of the plan and the losses since the last call."""
-        news, self._news = self._news, []
-        return news
 
 
 type CampaignFiles = Stored[CampaignResults, EstimatedCampaign]
@@ -119,34 +109,6 @@ def require_answers(campaign_id: str, stored: CampaignFiles) -> CampaignResults:
             f"Campaign {campaign_id} is a {kind}, which has no answers; leave out --require."
         )
     return stored.results
-
-
-def follow(
-    output: Output,
-    followed: FollowedCampaign,
-    stack: Stack,
-    interruption: Interruption,
-    *,
-    stops: bool = True,
-    elapsed: float = 0.0,
-    requirements: Sequence[Requirement] = (),
-) -> Outcome[Campaign]:
-    """Follow a campaign that is started, inside `interruption`."""
-
-    def check_run() -> None:
-        if followed.run is not None:
-            check_plan_of(stack, followed.run.id, about_verdicts(requirements))
-
-    when_planned: Callable[[], None] | None = check_run if requirements else None
-    return Watch(
-        stack,
-        followed,
-        display_for(output.errors),
-        interruption,
-        stops=stops,
-        elapsed=elapsed,
-        when_planned=when_planned,
-    ).until_over()
 
 
 def conclude_campaign(

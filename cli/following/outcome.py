@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +22,11 @@ from ..reading import files
 from ..reading.documents import document_of, read_estimates, read_results
 from ..reading.kinds import RUN, Kind
 from ..reading.records import GOOD, Record
-from ..reading.requirements import Checked, Judged, Requirement, check_planned, evaluate
+from ..reading.requirements import Checked, Judged, Requirement, evaluate
 from ..reading.run_ids import find_started
 from ..reading.runs import Run
 from ..reading.stack import Execution, Outcome, Stack
-from .watch import Interruption, seconds_since
+from .watch import Followed, Interruption, follow, seconds_since
 
 if TYPE_CHECKING:
     from rackrate_contract.estimates import EstimatedRun
@@ -123,24 +122,6 @@ def require_results(record: Run, stored: RunFiles) -> Results:
     return stored.results
 
 
-def check_when_planned(
-    stack: Stack, run_id: str, requirements: Sequence[Requirement]
-) -> Callable[[], None] | None:
-    """A check to call when the stack has planned the run. None without requirements.
-
-    The check raises Refusal for a requirement that the plan can never meet.
-    """
-
-    return (lambda: check_plan_of(stack, run_id, requirements)) if requirements else None
-
-
-def check_plan_of(stack: Stack, run_id: str, requirements: Sequence[Requirement]) -> None:
-    """Raise Refusal for a requirement that the plan of a run can never meet."""
-    content = stack.file(run_id, "plan.json")
-    if content is not None:
-        check_planned(requirements, json.loads(content))
-
-
 def conclude(output: Output, stack: Stack, run_id: str, ended: Outcome[Run], at_end: AtEnd) -> int:
     """Print how the run ended, store the wanted files, and return the exit code."""
     failure = failure_of(ended)
@@ -203,13 +184,11 @@ def watch_to_the_end[R: Record](
     stack: Stack,
     kind: Kind[R],
     name: str,
-    follow: Callable[[str, Interruption, float], Outcome[R]],
-    conclude: Callable[[str, Outcome[R]], int],
+    followed: Callable[[Stack, str], Followed[R]],
+    conclude: Callable[[Output, Stack, str, Outcome[R], AtEnd], int],
+    at_end: AtEnd,
 ) -> NoReturn:
     """Follow an execution that is started already, and conclude. A signal ends the watching only.
-
-    `follow` gets its id, an entered context, and the seconds since its start; `conclude` its id and
-    its end.
 
     Raises typer.Exit with the exit code.
     """
@@ -225,7 +204,15 @@ def watch_to_the_end[R: Record](
         )
         with interruption:
             elapsed = 0.0 if record is None else seconds_since(record.started_at)
-            ended = follow(name, interruption, elapsed)
+            ended = follow(
+                output,
+                followed(stack, name),
+                stack,
+                interruption,
+                at_end.requirements,
+                stops=False,
+                elapsed=elapsed,
+            )
     if interruption.count:
         goes_on = f"{kind.noun} {name} goes on; `{kind.command} watch {name}` follows it again."
         output.complain(goes_on)
@@ -233,7 +220,7 @@ def watch_to_the_end[R: Record](
         of = record_of(kind, name, ended.record)
         output.document(nothing.as_document(of, error=goes_on))
         raise typer.Exit(interruption.exit_code)
-    raise typer.Exit(conclude(name, ended))
+    raise typer.Exit(conclude(output, stack, name, ended, at_end))
 
 
 def print_stored(output: Output, record: Run | None, stored: RunFiles) -> None:

@@ -7,12 +7,14 @@ whose terminal is gone, and it costs money, so it is stopped too. With `nohup` i
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import FrameType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -26,9 +28,11 @@ from ..errors import (
     is_temporary,
 )
 from ..patience import brief
-from ..printing.progress import Display, Late, Left, TimeLeft, describe, pace_of
+from ..printing.output import Output
+from ..printing.progress import Display, Late, Left, TimeLeft, describe, display_for, pace_of
 from ..reading.kinds import RUN, Kind
 from ..reading.records import Record
+from ..reading.requirements import Requirement, check_planned
 from ..reading.runs import Run
 from ..reading.stack import Execution, Outcome, Stack
 from .losses import Losses
@@ -83,43 +87,46 @@ class Interruption:
             time.sleep(min(0.1, left))
 
 
-class Followed[R: Record](Protocol):
+class Followed[R: Record](ABC):
     """What a watch follows: an execution of one kind and its record."""
 
-    @property
-    def kind(self) -> Kind[R]: ...
+    kind: Kind[R]
 
-    @property
-    def id(self) -> str: ...
+    def __init__(self, stack: Stack, name: str) -> None:
+        self.id = name
+        self.arn = stack.arn(self.kind, name)
+        self._stack = stack
+        self._left = TimeLeft()
+        self._losses = Losses(stack)
+        self._news: list[str] = []
 
-    @property
-    def arn(self) -> str: ...
-
+    @abstractmethod
     def read(self) -> R | None:
         """Read the record, or None if there is none (yet)."""
 
-    def is_planned(self, record: R) -> bool:
-        """Whether its plan is made, with every arm and metric."""
+    @abstractmethod
+    def planned_run(self, record: R) -> str | None:
+        """The id of a run whose plan is made, with every arm and metric; None before."""
 
+    @abstractmethod
     def describe(self, record: R, elapsed: float) -> tuple[str, Left | Late | None]:
         """What it does now, and the time left; `elapsed` is seconds since its start."""
 
     def news(self) -> list[str]:
         """What has happened since the last call and is to be reported once, such as a loss."""
+        news, self._news = self._news, []
+        return news
+
+    def check(self, requirements: Sequence[Requirement], run_id: str) -> None:
+        """Raise Refusal for a requirement that the plan of a run can never meet."""
+        if (content := self._stack.file(run_id, "plan.json")) is not None:
+            check_planned(requirements, json.loads(content))
 
 
-class FollowedRun:
+class FollowedRun(Followed[Run]):
     """A run that a watch follows."""
 
     kind = RUN
-
-    def __init__(self, stack: Stack, run_id: str) -> None:
-        self.id = run_id
-        self.arn = stack.arn(RUN, run_id)
-        self._stack = stack
-        self._left = TimeLeft()
-        self._losses = Losses(stack)
-        self._news: list[str] = []
 
     def read(self) -> Run | None:
         """The run's record; reads what it has lost, too."""
@@ -128,27 +135,22 @@ class FollowedRun:
             self._news += self._losses.since_last_look(run)
         return run
 
-    def is_planned(self, record: Run) -> bool:
-        """Whether the number of blocks is known."""
-        return bool(record.blocks)
+    def planned_run(self, record: Run) -> str | None:
+        """The run, once the number of its blocks is known."""
+        return self.id if record.blocks else None
 
     def describe(self, record: Run, elapsed: float) -> tuple[str, Left | Late | None]:
         """The phase and the block."""
         left = None if record.has_measured else self._left.estimate(pace_of(record), elapsed)
         return describe(record), left
 
-    def news(self) -> list[str]:
-        """The losses since the last call."""
-        news, self._news = self._news, []
-        return news
-
 
 class Watch[R: Record]:
     """Follow an execution.
 
     `stops` says whether a signal stops the execution, or only the watching. `elapsed` is the number
-    of seconds since its start. `when_planned` is called once, when the stack has planned it. If it
-    raises Refusal, the watching ends, and with `stops` the execution too.
+    of seconds since its start. If the plan of a run can never meet one of the `requirements`, the
+    watching ends with a Refusal, and with `stops` the execution too.
     """
 
     def __init__(
@@ -160,7 +162,7 @@ class Watch[R: Record]:
         *,
         stops: bool = True,
         elapsed: float = 0.0,
-        when_planned: Callable[[], None] | None = None,
+        requirements: Sequence[Requirement] = (),
     ) -> None:
         self._stack = stack
         self._followed = followed
@@ -168,7 +170,7 @@ class Watch[R: Record]:
         self._display = display
         self._interruption = interruption
         self._stops = stops
-        self._when_planned = when_planned
+        self._unchecked = requirements
         self._began = time.monotonic() - elapsed
         self._offline_since: float | None = None
 
@@ -177,7 +179,7 @@ class Watch[R: Record]:
 
         With `stops`, the first signal stops the execution, and a second one ends the waiting for
         its clean-up. Otherwise the first signal ends the watching. Raises Refusal when this
-        command can no longer follow or stop the execution, and the Refusal of `when_planned`.
+        command can no longer follow or stop the execution, and for the requirements.
         """
         refusal: Refusal | None = None
         stopped = False
@@ -217,12 +219,13 @@ class Watch[R: Record]:
         return Outcome(self._followed.id, execution, record, self._kind)
 
     def _refusal(self, record: R | None) -> Refusal | None:
-        """The Refusal of `when_planned`, if any. It is called until AWS has answered it."""
-        if not self._when_planned or record is None or not self._followed.is_planned(record):
+        """The Refusal of a requirement, if any. They are checked once AWS has answered."""
+        if not self._unchecked or record is None:
             return None
         try:
-            self._when_planned()
-            self._when_planned = None
+            if (run_id := self._followed.planned_run(record)) is not None:
+                self._followed.check(self._unchecked, run_id)
+                self._unchecked = ()
         except Refusal as refusal:
             if not self._stops:
                 raise
@@ -300,6 +303,29 @@ class Watch[R: Record]:
             if record.is_over:  # the execution ends in a moment
                 left = None
         self._display.show(what, elapsed, left)
+
+
+def follow[R: Record](
+    output: Output,
+    followed: Followed[R],
+    stack: Stack,
+    interruption: Interruption,
+    requirements: Sequence[Requirement],
+    *,
+    stops: bool = True,
+    elapsed: float = 0.0,
+) -> Outcome[R]:
+    """Follow an execution that is started, inside `interruption`; see `Watch`."""
+    display = display_for(output.errors)
+    return Watch(
+        stack,
+        followed,
+        display,
+        interruption,
+        stops=stops,
+        elapsed=elapsed,
+        requirements=requirements,
+    ).until_over()
 
 
 def seconds_since(started_at: str, now: datetime | None = None) -> float:
