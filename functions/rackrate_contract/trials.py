@@ -27,14 +27,24 @@ class TrialKey:
         return f"{self.block:04d}_{self.arm}_{self.test}_{self.client}_{self.server}"
 
 
-class Mark(Document):
-    """A warning on a trial. Marked trials stay in the verdicts."""
+class OfTrial(Document):
+    """What is about one trial."""
 
     block: int
     arm: str
     test: str
     client: str
     server: str
+
+    @property
+    def key(self) -> TrialKey:
+        """The trial."""
+        return TrialKey(self.block, self.arm, self.test, self.client, self.server)
+
+
+class Mark(OfTrial):
+    """A warning on a trial. Marked trials stay in the verdicts."""
+
     mark: str
     text: str
     """What was found, with its figures."""
@@ -44,20 +54,10 @@ class Mark(Document):
         """A mark of a trial."""
         return cls.from_fields(key, mark=mark, text=text)
 
-    @property
-    def key(self) -> TrialKey:
-        """The trial."""
-        return TrialKey(self.block, self.arm, self.test, self.client, self.server)
 
-
-class Failure(Document):
+class Failure(OfTrial):
     """A trial that ran and failed."""
 
-    block: int
-    arm: str
-    test: str
-    client: str
-    server: str
     attempt: int
     reason: str
 

@@ -36,7 +36,6 @@ from rackrate.verdict.estimate import (
     Settled,
     further,
     prospect,
-    ratios,
     settle,
     why_inconclusive,
 )
@@ -331,7 +330,7 @@ def _finding(
     )
     finding = replace(
         finding,
-        ratio=ratios((mean.log_ratio,) * 2)[0],
+        ratio=mean.ratio,
         ci95=mean.interval(CONFIDENCE),
         prediction95=next_draw.interval(CONFIDENCE),
         variability=math.sqrt(between),

@@ -56,6 +56,11 @@ class Estimate:
         """Whether all of its figures could be computed."""
         return all(map(math.isfinite, (self.log_ratio, self.of_blocks, self.of_units, self.least)))
 
+    @property
+    def ratio(self) -> float:
+        """The ratio."""
+        return ratios((self.log_ratio, self.log_ratio))[0]
+
     def half_width(self, confidence: float, *, blocks: float = 1.0, units: float = 1.0) -> float:
         """Half the width of Student's interval with this many times the blocks and units."""
         return max(self.least, self._t(confidence, blocks, units) * self.error(blocks, units))

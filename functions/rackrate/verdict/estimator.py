@@ -436,7 +436,7 @@ def _finding(study: _Study, better: Better, settled: Settled | None, outlook: Ou
     finding = replace(finding, confidence_simultaneous=outlook.confidence)
     if estimate is None:
         return finding
-    finding = replace(finding, ratio=ratios((estimate.log_ratio,) * 2)[0])
+    finding = replace(finding, ratio=estimate.ratio)
     few = outlook.replicates == "blocks" and finding.blocks < LEAST_BLOCKS
     if few and finding.blocks < 2:
         return replace(

@@ -284,7 +284,7 @@ def _ranked(
                     test=test.name,
                     metric=test.primary.name,
                     mean=ratios((levels.levels[index],) * 2)[0],
-                    ratio=ratios((estimate.log_ratio,) * 2)[0],
+                    ratio=estimate.ratio,
                     ci_simultaneous=estimate.shown(outlook, side),
                     verdict=word,
                     among_best=levels.among_best[index],
@@ -300,7 +300,7 @@ def _ranked(
     return tuple(
         RankedNode(
             name=name,
-            ratio=ratios((all_tests.estimates[node].log_ratio,) * 2)[0],
+            ratio=all_tests.estimates[node].ratio,
             among_best=all_tests.among_best[node],
             figures=tuple(figures[name]),
         )

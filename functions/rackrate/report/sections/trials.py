@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rackrate.measure.trials import Trial
 from rackrate.report.material import Material, pair_of
@@ -57,36 +57,34 @@ def failed_trials(
     page: Material, failed: Iterable[Trial], caption: str, *, with_test: bool = False
 ) -> Table:
     """A table of failed trials, with their tests if they are of several."""
-    rows = [
-        {
-            **({"test": trial.test} if with_test else {}),
-            "block": number(trial.block),
-            "arm": page.arm_title(trial.arm),
-            "client → server": pair_of(trial),
-            "attempt": number(trial.attempt),
-            "reason": trial.reason,
-            "output": page.raw_link(trial),
-        }
-        for trial in failed
-    ]
-    return Table(caption, rows, page.detail.rows)
+    notes = ((t, {"attempt": number(t.attempt), "reason": t.reason}) for t in failed)
+    return _table(page, notes, caption, with_test=with_test)
 
 
 def marked_trials(
     page: Material, marks: Sequence[Mark], caption: str, *, with_test: bool = False
 ) -> Table:
     """A table of marked trials, with their tests if they are of several."""
+    notes = ((page.marked_trial(m), {"mark": m.mark, "what was seen": m.text}) for m in marks)
+    return _table(page, notes, caption, with_test=with_test)
+
+
+def _table(
+    page: Material,
+    notes: Iterable[tuple[Trial, Mapping[str, object]]],
+    caption: str,
+    *,
+    with_test: bool,
+) -> Table:
     rows = [
         {
             "block": number(trial.block),
             "arm": page.arm_title(trial.arm),
             **({"test": trial.test} if with_test else {}),
             "client → server": pair_of(trial),
-            "mark": mark.mark,
-            "what was seen": mark.text,
+            **note,
             "output": page.raw_link(trial),
         }
-        for mark in marks
-        for trial in [page.marked_trial(mark)]
+        for trial, note in notes
     ]
     return Table(caption, rows, page.detail.rows)
