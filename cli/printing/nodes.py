@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import change, changes, quantity
-from rackrate_text.words import counted, host_name, listed, metric_of_test
+from rackrate_text.words import counted, host_name, listed
 
 from .verdict import STYLES, plain_table, say
 
@@ -55,7 +55,7 @@ def _table(nodes: Sequence[RankedNode], width: int) -> Table:
         table.add_row(name, *mean, overall, Text(node.rank), "")
         for figure in node.figures:
             table.add_row(
-                Text(f"  {metric_of_test(figure.test, figure.metric)}"),
+                Text(f"  {figure.name}"),
                 *[quantity(figure.mean, figure.unit)] * has_means,
                 change(figure.ratio),
                 changes(figure.ci_simultaneous),

@@ -30,7 +30,6 @@ from rackrate_contract.campaign import SweepCell
 from rackrate_contract.student import satterthwaite
 from rackrate_contract.verdicts import Summary
 from rackrate_text.units import change_with_interval, percent, quantity
-from rackrate_text.words import metric_of_test
 
 Value = str | int
 
@@ -127,7 +126,7 @@ def conclusion(
 
 def line(cell: SweepCell) -> str:
     """A cell in one line, such as `treatment at 60: tcp-1 9.50 Gbit/s, +3 % (95 % CI ...)`."""
-    text = f"{cell.arm} at {cell.value}: {_subject(cell)} {quantity(cell.mean, cell.unit)}"
+    text = f"{cell.arm} at {cell.value}: {cell.name} {quantity(cell.mean, cell.unit)}"
     if figures := change_with_interval(cell.ratio, cell.shown_interval):
         text += f", {figures}"
     if cell.verdict is not None:
@@ -152,7 +151,7 @@ def growth(cells: Sequence[SweepCell], times: Sequence[SweepCell] = ()) -> str:
         times: the cells of the median time of the same test, which are named beside it.
     """
     first, *others = cells
-    of_what = f"the growth of {_subject(first)} of {first.arm}"
+    of_what = f"the growth of {first.name} of {first.arm}"
     text = f"From {first.value} to {cells[-1].value} nodes {of_what} is"
     if not others or any(cell.verdict is None or cell.ratio is None for cell in others):
         return f"Whether {of_what} with the nodes is near-linear is not known."
@@ -333,10 +332,6 @@ def _adds_up(cells: Sequence[SweepCell]) -> bool:
     return is_rate and any(cell.total is not None for cell in cells)
 
 
-def _subject(cell: SweepCell) -> str:
-    return metric_of_test(cell.test, cell.metric)
-
-
 def _of_metric(cells: Sequence[SweepCell], title: Callable[[Value], str]) -> str:
     """One metric of an arm at all values."""
     first, *others = cells
@@ -346,7 +341,7 @@ def _of_metric(cells: Sequence[SweepCell], title: Callable[[Value], str]) -> str
         if figures := change_with_interval(cell.ratio, cell.shown_interval):
             text += f", {figures}"
         parts.append(f"{text}, {cell.verdict}{f' ({cell.reason})' if cell.reason else ''}")
-    return f"{_subject(first)} of {first.arm}: {'; '.join(parts)}."
+    return f"{first.name} of {first.arm}: {'; '.join(parts)}."
 
 
 def _share(cell: SweepCell) -> str:
