@@ -8,7 +8,7 @@ from rackrate.workloads.base import WorkloadTest
 #: nicolaka/netshoot is the template's default. These are its programs, and its registries:
 #: https://github.com/nicolaka/netshoot/blob/v0.13/Dockerfile,
 #: https://github.com/nicolaka/netshoot/blob/v0.13/.github/workflows/release-buildx.yml
-_NETSHOOT = frozenset({"ethtool", "fortio", "iperf", "iperf3", "ping", "sh"})
+_NETSHOOT = frozenset({"curl", "ethtool", "fortio", "iperf", "iperf3", "ping", "sh"})
 
 #: By repository; an image of another may have any program.
 PROGRAMS = {"docker.io/nicolaka/netshoot": _NETSHOOT, "ghcr.io/nicolaka/netshoot": _NETSHOOT}

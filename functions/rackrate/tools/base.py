@@ -294,7 +294,7 @@ REQUESTS = (
     Detail("requests", int, "requests answered"),
     Detail("requests_per_second", float, "rate of the answered requests"),
 )
-LOSS_RATIO = Detail("loss_ratio", float, "share of lost packets or messages")
+LOSS_RATIO = Detail("loss_ratio", float, "share of lost packets, messages or connections")
 EXTREMES_AND_MEAN = (
     Detail("min_seconds", float, "shortest round trip or latency"),
     Detail("mean_seconds", float, "mean round trip or latency"),

@@ -82,6 +82,7 @@ def test_a_failed_output_is_refused_for_its_own_reason(capture: Capture):
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _WITH_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])")
+_TWO_TIMES = re.compile(r"^(\d+\.\d+) (\d+\.\d+) ", re.MULTILINE)
 #: Scales of the units that tools print, from nanoseconds to terabits.
 _SCALES = [10.0**power for power in range(-9, 13, 3)]
 
@@ -89,13 +90,14 @@ _SCALES = [10.0**power for power in range(-9, 13, 3)]
 def held(test: TestBase, text: str, measurement: Measurement) -> None:
     """Assert that the text contains the measurement's raw values, or else its values, in some unit.
 
-    A value may also be the sum of both directions. The rate of a workload's member is a share of
-    that of a load pod.
+    A value may also be the sum of both directions, or the difference of the first two figures of a
+    line. The rate of a workload's member is a share of that of a load pod.
     """
     # sockperf can print this message in the middle of a number.
     text = re.sub(r"sockperf: Test end[^\n]*\n", "", text)
     grouped = [each.replace(",", "") for each in _WITH_THOUSANDS.findall(text)]
-    numbers = sorted({float(each) for each in _NUMBER.findall(text) + grouped})
+    differences = {float(end) - float(start) for end, start in _TWO_TIMES.findall(text)}
+    numbers = sorted({float(each) for each in _NUMBER.findall(text) + grouped} | differences)
     shares = []
     if isinstance(test, WorkloadTest):
         shares.append(test.member_count / test.loader_count)

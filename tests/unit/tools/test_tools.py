@@ -100,6 +100,13 @@ def made(tool, **fields):
             "ping -n -D -c 30 -i 0.002 -W 2 -s 8972 -M do 10.0.0.9",
         ),
         (
+            "connect",
+            {"count": 3},
+            "curl --silent --verbose --rate 5/s --max-time 0.200 --telnet-option NONE --write-out"
+            " %{stderr}%{time_connect} %{time_namelookup} %{exitcode} %{url}\\n --output /dev/null"
+            " telnet://[1-3]@10.0.0.9:8078 file:///dev/null",
+        ),
+        (
             "sockperf",
             {},
             "sockperf ping-pong --ip 10.0.0.9 --port 11111 --tcp --time 10 --msg-size 64"
@@ -340,6 +347,18 @@ def test_streams_have_threads_of_their_own_but_in_iperf3_before_3_16(
     tool, fields, version, threads
 ):
     assert made(tool, **fields).threads(version) == threads
+
+
+def test_an_ipv6_address_has_brackets_in_a_url():
+    assert "telnet://[1-30]@[fd00::9]:443" in made("connect").argv("fd00::9", 443)
+
+
+def test_connections_that_are_lost_have_no_time_and_count_as_losses():
+    test = made("connect", count=10, connections_per_second=10)
+    lost_some = registry.parse(test, read("connect", "8.14.1/some-lost.txt"))
+    assert lost_some.samples["handshake"] == (76e-6, 117e-6, 229e-6, 122e-6, 193e-6, 119e-6)
+    assert lost_some.values == {"handshake": pytest.approx(120.5e-6)}
+    assert lost_some.details["loss_ratio"] == 0.4
 
 
 def test_a_node_that_lets_nobody_ping_is_told_what_to_set():
