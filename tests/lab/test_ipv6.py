@@ -26,6 +26,7 @@ TOOLS: list[Any] = [
     {"name": "tcp-1", "seconds": 1},
     {"name": "udp-1", "seconds": 1, "bits_per_second": 50_000_000},
     {"name": "iperf2", "tool": "iperf", "streams": 1, "seconds": 2},
+    {"name": "connect", "count": 5},
     {"name": "tcp-rr", "seconds": 1},
     {"name": "tcp-crr", "seconds": 1},
     {"name": "udp-rr", "seconds": 1},
