@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from rackrate_contract.arms import stack_arm_titles
 from rackrate_contract.document import Document
 from rackrate_contract.verdicts import Ends
 from rackrate_text.units import duration
-from rackrate_text.words import counted
+from rackrate_text.words import counted, span
 
 #: The status of a step whose nodes did not all come because EC2 lacked capacity for them.
 UNFILLED: Literal["unfilled"] = "unfilled"
@@ -37,6 +38,14 @@ class Launch(Document):
     """Why not all came, in the words of EC2, EKS and Auto Scaling."""
     instance_type: str | None
     zone: str | None
+
+    @property
+    def in_words(self) -> str:
+        """Such as `4 of 4 nodes in 41 s to 48 s`, or `3 of 4 nodes, refused`."""
+        came = f"{self.got} of {counted(self.asked, 'node')}"
+        if self.outcome != "filled":
+            return f"{came}, {self.outcome}"
+        return f"{came} in {span(duration(self.first_seconds), duration(self.last_seconds))}"
 
 
 class Capacity(Document):
@@ -77,6 +86,22 @@ class Capacity(Document):
         of = f"{counted(self.launches, unit)} filled (95 % CI " if unit else f"{self.launches} ("
         time = f", in {duration(self.median_seconds)} at the median" if self.filled else ""
         return f"{self.filled} of {of}{self.interval}){time}"
+
+
+def how_they_came(launches: Sequence[Launch], since: str = "") -> str:
+    """How the nodes of each arm came, in a sentence; empty without launches.
+
+    Such as `Capacity: cluster group 4 of 4 nodes in 41 s to 48 s; no group 3 of 4 nodes, refused.`
+
+    Args:
+        launches: the launches of a run, of which the load nodes are left out.
+        since: when the run started. Nodes that came before came with the stack.
+    """
+    titles = stack_arm_titles({each.arm: each.placement for each in launches if each.arm != "load"})
+    parts = [f"{titles[each.arm]} {each.in_words}" for each in launches if each.arm in titles]
+    of_creation = any(each.began_at < since for each in launches)
+    lead = "Capacity at the stack's creation" if of_creation else "Capacity"
+    return f"{lead}: {'; '.join(parts)}." if parts else ""
 
 
 def sentences(capacity: Sequence[Capacity], titles: Mapping[str | int | None, str]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator
 
 from rackrate_contract.campaign import CampaignKind, CampaignStatus, CampaignStopped
+from rackrate_contract.capacity import Launch
 from rackrate_contract.document import Document, Json
 from rackrate_contract.results import Replacement, Stopped
 from rackrate_contract.verdicts import Difference
@@ -122,8 +123,10 @@ class RunRecord(ExecutionRecord):
     trials_planned: int = 0
     trials_measured: int = 0
     trials_failed: int = 0
-    complaints_before: tuple[str, ...] = ()
-    """What was wrong with the node groups before they were woken."""
+    waking: Json = {}  # noqa: RUF012 (pydantic copies it)
+    """How far it has come with waking nodes, since when, and what was wrong before."""
+    launches: tuple[Launch, ...] = ()
+    """How the nodes came that it woke."""
     missing_since: dict[str, str] = {}  # noqa: RUF012 (pydantic copies it)
     """Since when places of the plan have had no server, by place."""
     replacements: tuple[Replacement, ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rackrate.changes.base import Made
-from rackrate.changes.scaling import PATIENCE_SECONDS, resize_arms, resize_nodes
+from rackrate.changes.scaling import PATIENCE_SECONDS, resize_nodes
 from rackrate.errors import ChangeFailed
 from rackrate.measure.node_groups import NodeGroup, groups_of, update_of
 from rackrate.plan.campaign_estimate import DRAW_SECONDS
@@ -75,7 +75,7 @@ def renew[T: (int, str)](
     if "coming" not in progress and "updating" not in progress:
         keep = progress.get(KEEP, [])
         arms = [arm for arm in resources.settings.arms if arm.name not in keep]
-        leaving = resize_nodes(arms, 0, progress.get("leaving", {}), resources)
+        leaving = resize_nodes(dict.fromkeys(arms, 0), progress.get("leaving", {}), resources)
         if not leaving.done:
             still = {KEEP: keep, "leaving": leaving.progress}
             return Made(False, still, f"{title}: {leaving.phase}")
@@ -84,7 +84,8 @@ def renew[T: (int, str)](
         if not updated.done:
             return Made(False, {"updating": updated.progress}, f"{title}: {updated.phase}")
     count = resources.settings.node_count if count is None else count
-    resized = resize_arms(count, progress.get("coming", {}), resources)
+    counts = dict.fromkeys(resources.settings.arms, count)
+    resized = resize_nodes(counts, progress.get("coming", {}), resources)
     return resized._replace(
         progress={"coming": resized.progress}, phase=f"{title}: {resized.phase}"
     )

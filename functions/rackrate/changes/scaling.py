@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rackrate.changes.base import Made
 from rackrate.errors import NodesUnavailable
@@ -43,65 +43,75 @@ def sizes_before(resources: Resources, node_sets: Sequence[StackArm] = ()) -> Js
     }
 
 
-def resize_arms(count: int, progress: Json, resources: Resources) -> Made:
-    """Give every arm so many nodes; see `resize_nodes`."""
-    return resize_nodes(resources.settings.arms, count, progress, resources)
-
-
 def resize_nodes(
-    node_sets: Sequence[StackArm], count: int, progress: Json, resources: Resources
+    counts: Mapping[StackArm, int],
+    progress: Json,
+    resources: Resources,
+    *,
+    may_linger: bool = False,
 ) -> Made:
-    """Give arms, or the load nodes, so many nodes, and say whether all are Ready, and since when.
+    """Give arms and load nodes so many nodes, and say whether all are Ready, and since when.
 
     All change at the same time. The node groups of an arm share its nodes, so that some may have
     none.
 
     Args:
-        node_sets: the arms, or the load nodes.
-        count: the number of nodes of each; with 0 it is done when no node is left.
+        counts: the number of nodes of each; with 0 it is done when no node is left.
         progress: what the last call returned; empty at the first call.
         resources: the stack's resources.
+        may_linger: whether nodes that are to leave, and take no pods any more, may still be there.
 
     Raises:
         NodesUnavailable: a node group reports a new health issue, or `PATIENCE_SECONDS` are over.
             It says how the nodes of each arm came.
     """
     settings = resources.settings
-    groups = _groups(node_sets, resources)
-    nodes = {each.name: nodes_of(resources.cluster, each) for each in node_sets}
+    groups = _groups(counts, resources)
+    by_arm = {each.name: [g for g in groups if g.name in each.node_groups] for each in counts}
+    nodes = {each.name: nodes_of(resources.cluster, each) for each in counts}
     if not progress:
-        complaints = [complaint for group in groups for complaint in group.complaints]
-        there_before = {name: len(of_arm) for name, of_arm in nodes.items()}
-        progress = {"since": now(), "complaints_before": complaints, "nodes_before": there_before}
-    desired = sizes_of(dict.fromkeys(node_sets, count))
-    most = sizes_of({each: max(count, settings.count_of(each)) for each in node_sets})
+        progress = {
+            "since": now(),
+            "complaints_before": [complaint for group in groups for complaint in group.complaints],
+            "asked": {
+                each.name: count - sum(group.desired for group in by_arm[each.name])
+                for each, count in counts.items()
+            },
+        }
+    desired = sizes_of(counts)
+    most = sizes_of({each: max(count, settings.count_of(each)) for each, count in counts.items()})
     target = {name: Sizes(0, desired[name], most[name]) for name in desired}
     for group in groups:
         if group.sizes != target[group.name]:
             resize(resources.eks, settings.cluster_name, group.name, target[group.name])
-    there = sum(map(len, nodes.values()))
-    ready = sum(sum(map(is_ready, of_arm)) for of_arm in nodes.values())
-    expected = count * len(node_sets)
-    if there > expected:
-        surplus = there - expected
+    ready = {name: sum(map(is_ready, of_arm)) for name, of_arm in nodes.items()}
+    expected = sum(counts.values())
+    surplus = 0 if may_linger else max(0, sum(map(len, nodes.values())) - expected)
+    if surplus:
         phase = f"{counted(surplus, 'node')} {'is' if surplus == 1 else 'are'} to leave"
+    elif expected:
+        phase = f"{sum(ready.values())} of {expected} nodes are Ready"
     else:
-        phase = f"{ready} of {expected} nodes are Ready" if count else "the last node has left"
+        phase = "the last node has left"
     applied = all(group.sizes == target[group.name] and not group.is_updating for group in groups)
-    begun = (_launch(each, count, nodes[each.name], progress) for each in node_sets)
-    launches = [launch for launch in begun if launch is not None]
+    launches = tuple(
+        _launch(each, asked, nodes[each.name], progress["since"], staying=count - asked)
+        for each, count in counts.items()
+        # A step that a function of an older rackrate began has not recorded what it asked for.
+        if (asked := progress.get("asked", {}).get(each.name, 0)) > 0
+    )
     complete = {
-        name
-        for name, of_arm in nodes.items()
-        if len(of_arm) == count and all(map(is_ready, of_arm))
+        each.name
+        for each, count in counts.items()
+        if ready[each.name] == count and (may_linger or len(nodes[each.name]) == count)
     }
-    if applied and len(complete) == len(node_sets):
-        return Made(True, progress, phase, tuple(launches))
-    by_arm = {each.name: [g for g in groups if g.name in each.node_groups] for each in node_sets}
+    if applied and len(complete) == len(counts):
+        return Made(True, progress, phase, launches)
     before, seconds = progress["complaints_before"], seconds_between(progress["since"], now())
     hopeless = {name for name, its in by_arm.items() if new_complaints(its, before)}
-    if hopeless and seconds <= PATIENCE_SECONDS and len(complete | hopeless) < len(node_sets):
-        # The nodes of the other arms are still coming, and serve the next step.
+    if hopeless and seconds <= PATIENCE_SECONDS and len(complete | hopeless) < len(counts):
+        # The nodes of the other arms are still coming. They serve the next step of a campaign, and
+        # show how they come.
         return Made(False, progress, phase)
     try:
         check_hope(
@@ -120,22 +130,20 @@ def resize_nodes(
     return Made(False, progress, phase)
 
 
-def _launch(node_set: StackArm, count: int, nodes: Sequence[Json], progress: Json) -> Launch | None:
-    """How the nodes of an arm have come so far; None if none were asked for.
+def _launch(
+    node_set: StackArm, asked: int, nodes: Sequence[Json], since: str, *, staying: int = 0
+) -> Launch:
+    """How the nodes of an arm have come so far.
 
     Args:
         node_set: the arm, or the load nodes.
-        count: how many nodes it is to have.
+        asked: how many more nodes were asked for.
         nodes: its nodes, as the API returns them.
-        progress: what `resize_nodes` recorded when it asked for them.
+        since: when they were asked for.
+        staying: how many nodes it had before and keeps.
     """
-    # A step that a function of an older rackrate began has not recorded them.
-    before = progress.get("nodes_before", {}).get(node_set.name, count)
-    asked = count - before
-    if asked <= 0:
-        return None
     ready = [node for node in nodes if is_ready(node)]
-    seconds = sorted(_seconds_until_ready(node, progress["since"]) for node in ready)[before:]
+    seconds = sorted(_seconds_until_ready(node, since) for node in ready)[staying:]
     first = node_of(ready[0]) if ready else None
     got = min(len(seconds), asked)
     return Launch(
@@ -143,7 +151,7 @@ def _launch(node_set: StackArm, count: int, nodes: Sequence[Json], progress: Jso
         placement=node_set.placement,
         asked=asked,
         got=got,
-        began_at=progress["since"],
+        began_at=since,
         first_seconds=seconds[0] if seconds else None,
         last_seconds=seconds[-1] if got == asked else None,
         outcome="filled" if got == asked else "failed",
@@ -208,5 +216,5 @@ def put_back(before: Json, resources: Resources, node_sets: Sequence[StackArm] =
     return Made(done, {}, phase)
 
 
-def _groups(node_sets: Sequence[StackArm], resources: Resources) -> list[NodeGroup]:
+def _groups(node_sets: Iterable[StackArm], resources: Resources) -> list[NodeGroup]:
     return groups_of(resources.eks, resources.settings.cluster_name, node_sets)

@@ -32,6 +32,7 @@ _OF_AN_END = (
     "quota_waits",
     "heals",
     "waiting_since",
+    "waking",
     "leased_at",
     "torn_down_at",
 )

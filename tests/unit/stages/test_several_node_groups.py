@@ -97,7 +97,7 @@ class TestIdle:
         eks.sizes = sizes
         eks.held = True
         assert self.wake(resources).ready is False
-        assert store.runs.find("mine").phase == "waking nodes, 12 of 14 Ready"
+        assert store.runs.find("mine").phase == "waking nodes, 12 of 14 nodes are Ready"
 
     def test_every_group_is_put_to_rest(self, resources, eks):
         self.wake(resources)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import datetime
 from collections import Counter
 from dataclasses import replace
 
@@ -12,15 +11,17 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 from botocore.parsers import ResponseParserError
 
 from rackrate import registry
+from rackrate.changes.scaling import PATIENCE_SECONDS
 from rackrate.errors import InvalidPlan, NodesUnavailable, Throttled
 from rackrate.measure.manifests import ARM
 from rackrate.settings import StackArm
 from rackrate.stages.execution import rest_nodes as resting
 from rackrate.stages.execution.rest_nodes import RUN_LIMIT_SECONDS, rest_nodes
-from rackrate.stages.execution.wake_nodes import WAKING_SECONDS, wake_nodes
+from rackrate.stages.execution.wake_nodes import wake_nodes
 from rackrate.stages.run.await_servers import Readiness
 from rackrate.stages.run.finish import finish
 from rackrate.stages.run.teardown import sweep, teardown, teardown_stopped
+from rackrate.times import later, now
 from rackrate_contract.selectors import Selector
 from tests.unit.node_groups import FakeNodeGroups
 from tests.unit.samples import LABEL, SETTINGS, node
@@ -77,9 +78,10 @@ def wake(sleeping, resources):
 
 
 def let_pass(store, seconds, run=RUN):
-    """Move the run's start `seconds` into the past."""
-    began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
-    store.runs.update(run, started_at=began.isoformat())
+    """Move the run's start, and that of its waking, `seconds` into the past."""
+    began = later(now(), -seconds)
+    waking = store.runs.find(run).waking
+    store.runs.update(run, started_at=began, waking={**waking, "since": began} if waking else {})
 
 
 LOAD_NODES = StackArm("load", "none", False, ("ng-3",), Selector.parse(f"{LABEL}=ng-3"))
@@ -115,7 +117,7 @@ class TestLoadNodes:
         assert store.runs.find(RUN).stack_arms == ("treatment", "baseline", "load")
         boot(sleeping, *GROUPS)
         assert not wake({"tests": ["rtt"]}, settings=loaded).ready
-        assert store.runs.find(RUN).phase == "waking nodes, 4 of 5 Ready"
+        assert store.runs.find(RUN).phase == "waking nodes, 4 of 5 nodes are Ready"
         sleeping.nodes.append(node("load-1", "ng-3"))
         assert wake({"tests": ["rtt"]}, settings=loaded).ready
 
@@ -191,7 +193,7 @@ class TestOnDemand:
                 "reason": "FailedScheduling",
                 "message": f"incompatible with nodepool fast, for {about}",
             }
-        let_pass(store, WAKING_SECONDS + 1)
+        let_pass(store, PATIENCE_SECONDS + 1)
         with pytest.raises(NodesUnavailable) as failed:
             ask()
         assert "0 of 6 nodes are Ready after" in str(failed.value)
@@ -201,8 +203,8 @@ class TestOnDemand:
 
     def test_they_have_their_time_again_after_a_wait_for_the_lease(self, ask, store):
         ask()
-        let_pass(store, WAKING_SECONDS + 1)
-        store.runs.update(RUN, leased_at=datetime.datetime.now(datetime.UTC).isoformat())
+        let_pass(store, PATIENCE_SECONDS + 1)
+        store.runs.update(RUN, leased_at=now())
         assert ask().ready is False
 
     def test_the_nodes_are_let_go_with_the_runs_other_objects(self, ask, cluster, resources):
@@ -249,7 +251,7 @@ class TestWake:
         wake()
         boot(sleeping, "ng-1")
         assert wake().ready is False
-        assert store.runs.find(RUN).phase == "waking nodes, 2 of 4 Ready"
+        assert store.runs.find(RUN).phase == "waking nodes, 2 of 4 nodes are Ready"
         boot(sleeping, "ng-2")
         sleeping.nodes[-1]["status"]["conditions"][0]["status"] = "False"
         assert wake().ready is False
@@ -290,15 +292,20 @@ class TestWake:
         eks.groups["ng-2"]["status"] = "UPDATING"
         assert wake().ready is False
 
-    def test_a_new_health_issue_ends_the_wait_with_eks_own_words(self, wake, eks):
+    def test_a_new_health_issue_ends_the_wait_with_eks_own_words(self, wake, sleeping, eks):
         wake()
         eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
+        assert wake().ready is False, "the other arm shows how it is filled"
+        boot(sleeping, "ng-2")
         with pytest.raises(NodesUnavailable, match=r"ng-1: .*no c5\.large in this zone"):
             wake()
 
     @pytest.mark.parametrize("status", ["DEGRADED", "DELETING"])
-    def test_a_group_that_cannot_bring_nodes_any_more_ends_the_wait(self, wake, eks, status):
+    def test_a_group_that_cannot_bring_nodes_any_more_ends_the_wait(
+        self, wake, sleeping, eks, status
+    ):
         wake()
+        boot(sleeping, "ng-1")
         eks.groups["ng-2"]["status"] = status
         with pytest.raises(NodesUnavailable, match=f"node group ng-2 is {status}"):
             wake()
@@ -315,7 +322,7 @@ class TestWake:
     def test_nodes_that_had_their_time_are_given_up_with_what_eks_says(self, wake, store, eks):
         eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
         wake()
-        let_pass(store, WAKING_SECONDS + 10)
+        let_pass(store, PATIENCE_SECONDS + 10)
         with pytest.raises(NodesUnavailable, match=r"(?s)0 of 4 nodes are Ready.*no c5\.large"):
             wake()
 
@@ -325,7 +332,7 @@ class TestWake:
         autoscaling.note("eks-ng-1", "Failed", NOT_ELIGIBLE, minutes_ago=2)
         wake()
         assert wake().ready is False, "Auto Scaling tries again"
-        let_pass(store, WAKING_SECONDS + 10)
+        let_pass(store, PATIENCE_SECONDS + 10)
         with pytest.raises(NodesUnavailable) as failed:
             wake()
         assert f"node group ng-1: {NOT_ELIGIBLE} (Auto Scaling, 2" in str(failed.value)
@@ -341,10 +348,11 @@ class TestWake:
         ids=["no way to it", "no permission", "a proxy that answers instead"],
     )
     def test_auto_scaling_that_cannot_be_asked_hides_no_health_issue(
-        self, wake, eks, autoscaling, fault
+        self, wake, sleeping, eks, autoscaling, fault
     ):
         autoscaling.fails = fault
         wake()
+        boot(sleeping, "ng-2")
         eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
         with pytest.raises(NodesUnavailable) as failed:
             wake()
@@ -370,6 +378,75 @@ class TestWake:
         eks.refusals = [refused("ThrottlingException")]
         with pytest.raises(Throttled):
             wake()
+
+
+class TestLaunches:
+    """How the nodes came is recorded with the run that woke them."""
+
+    def woken(self, sleeping, store, groups, *seconds):
+        """Boot nodes that were Ready so many seconds after they were asked for."""
+        began = store.runs.find(RUN).waking["since"]
+        boot(sleeping, *groups)
+        for each, after in zip(sleeping.nodes, seconds, strict=True):
+            each["status"]["conditions"][0]["lastTransitionTime"] = later(began, after)
+        return began
+
+    def test_with_the_seconds_until_they_were_ready_and_once(self, wake, sleeping, store):
+        wake()
+        began = self.woken(sleeping, store, GROUPS, 20.0, 23.0, 29.0, 26.0)
+        assert wake().ready
+        assert wake().ready, "a function may run twice"
+        first, second = store.runs.find(RUN).launches
+        assert (first.arm, first.placement, first.outcome) == ("treatment", "cluster", "filled")
+        assert (first.asked, first.got, first.began_at) == (2, 2, began)
+        assert (first.first_seconds, first.last_seconds) == (20.0, 23.0)
+        assert (second.arm, second.first_seconds, second.last_seconds) == ("baseline", 26.0, 29.0)
+
+    def test_that_ec2_refused_with_its_words(self, wake, sleeping, store, eks):
+        wake()
+        eks.groups["ng-1"]["health"]["issues"] = [NO_CAPACITY]
+        self.woken(sleeping, store, ["ng-2"], 20.0, 23.0)
+        with pytest.raises(NodesUnavailable) as failed:
+            wake()
+        (refused, filled) = store.runs.find(RUN).launches
+        assert (refused.outcome, refused.got, refused.first_seconds) == ("refused", 0, None)
+        assert "no c5.large in this zone" in refused.reasons[0]
+        assert (filled.outcome, filled.last_seconds) == ("filled", 23.0)
+        assert str(failed.value).endswith(
+            "Capacity: cluster group 0 of 2 nodes, refused; no group 2 of 2 nodes in 20 s to 23 s."
+        )
+
+    def test_not_if_they_were_awake(self, wake, sleeping, store, eks):
+        for group in eks.groups.values():
+            group["scalingConfig"]["desiredSize"] = 2
+        boot(sleeping, *GROUPS)
+        wake()
+        assert wake().ready
+        assert store.runs.find(RUN).launches == ()
+
+    def test_though_nodes_of_the_run_before_are_still_leaving(self, wake, sleeping, store):
+        leaving = node("old", "ng-1")
+        sleeping.nodes = [leaving]
+        wake()
+        leaving["spec"]["unschedulable"] = True
+        self.woken(sleeping, store, GROUPS, 0.0, 20.0, 23.0, 26.0, 29.0)
+        assert wake().ready
+        first, _ = store.runs.find(RUN).launches
+        assert (first.asked, first.got, first.first_seconds) == (2, 2, 20.0)
+
+    def test_again_after_a_wait_for_the_lease(self, wake, sleeping, store, eks):
+        wake()
+        self.woken(sleeping, store, GROUPS, 20.0, 23.0, 26.0, 29.0)
+        assert wake().ready
+        for group in eks.groups.values():  # another execution's end put them to rest
+            group["scalingConfig"]["desiredSize"] = 0
+        sleeping.nodes = []
+        store.runs.update(RUN, leased_at=later(now(), 1))
+        assert not wake().ready
+        boot(sleeping, *GROUPS)
+        store.runs.update(RUN, leased_at=later(now(), -1))
+        assert wake().ready
+        assert [each.asked for each in store.runs.find(RUN).launches] == [2, 2, 2, 2]
 
 
 class TestRest:

@@ -15,7 +15,7 @@ from rackrate.verdict.capacity import (
     interval_of_share,
     never_fills,
 )
-from rackrate_contract.capacity import sentences
+from rackrate_contract.capacity import how_they_came, sentences
 from rackrate_text.launches import lacks_capacity
 from tests.unit.report.campaigns import LOST, launch, step
 
@@ -99,6 +99,14 @@ def test_the_values_of_a_sweep_are_told_apart():
     first, second = sentences(capacities(steps, TITLES), {2: "2 nodes in each arm"})
     assert first.startswith("Capacity, 2 nodes in each arm: cluster group 1 of 1 step filled")
     assert second.startswith("Capacity, 15: ")
+
+
+def test_the_launches_of_a_run_are_told_in_a_sentence_without_its_load_nodes():
+    refused = launch("baseline", got=1, outcome="refused")
+    launches = (launch(), refused, launch("load"))
+    came = "cluster group 2 of 2 nodes in 31 s to 48 s; no group 1 of 2 nodes, refused."
+    assert how_they_came(launches) == f"Capacity: {came}"
+    assert how_they_came(launches[2:]) == how_they_came(()) == ""
 
 
 def test_equal_reasons_are_named_once_whenever_they_were_given():

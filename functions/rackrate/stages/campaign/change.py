@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rackrate.changes import change_of
 from rackrate.changes.base import Change, Made
-from rackrate.changes.scaling import put_back, resize_arms, resize_nodes, sizes_before
+from rackrate.changes.scaling import put_back, resize_nodes, sizes_before
 from rackrate.errors import CampaignEnded, NodesUnavailable
 from rackrate.executions.campaigns import CampaignStep
 from rackrate.plan.capacity import load_nodes_for
@@ -107,7 +107,8 @@ def _make(what: Change, step: CampaignStep, resources: Resources) -> Made:
     settings, progress = resources.settings, step.progress
     launches: tuple[Launch, ...] = ()
     if what.needs_nodes and settings.idle_scale_to_zero and "made" not in progress:
-        woken = resize_arms(settings.node_count, progress.get("waking", {}), resources)
+        counts = dict.fromkeys(settings.arms, settings.node_count)
+        woken = resize_nodes(counts, progress.get("waking", {}), resources)
         if not woken.done:
             return woken._replace(progress={"waking": woken.progress})
         launches = woken.launches
@@ -124,7 +125,7 @@ def _with_load_nodes(
     """Give the step its load nodes too: as many in proportion to the arms' as the stack has."""
     settings = resources.settings
     count = load_nodes_for(what.node_count(step.value, settings.node_count), settings)
-    loaded = resize_nodes((load,), count, step.progress.get(LOAD, {}), resources)
+    loaded = resize_nodes({load: count}, step.progress.get(LOAD, {}), resources)
     return Made(
         made.done and loaded.done,
         {**made.progress, LOAD: loaded.progress},

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rackrate.changes.scaling import PATIENCE_SECONDS, resize_nodes
 from rackrate.errors import NodesUnavailable
 from rackrate.executions.store import Store
 from rackrate.measure.holders import hold, is_holding, why_no_node
-from rackrate.measure.node_groups import Sizes, check_hope, groups_of, resize, sizes_of
-from rackrate.measure.nodes import ready_nodes
 from rackrate.plan.check import check_plan
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
@@ -25,10 +24,10 @@ from rackrate.stages.execution.take_lease import held_by_campaign
 from rackrate.stages.run.await_servers import Readiness
 from rackrate.stages.run.plan import check_campaign
 from rackrate.times import now, seconds_between
+from rackrate_contract.capacity import Launch, how_they_came
+from rackrate_contract.document import Json
 from rackrate_text.units import duration
 
-#: How long nodes may take to become Ready after the request.
-WAKING_SECONDS = 20 * 60
 WAIT_SECONDS = 10
 
 
@@ -40,8 +39,8 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     Raises:
         InvalidPlan: the plan cannot run on the stack's nodes, or names a campaign that has not
             started this run; no node was started.
-        NodesUnavailable: a node group reports a new health issue, or `WAKING_SECONDS` are over. The
-            message has the reasons of the node groups, or of the pods that found no node.
+        NodesUnavailable: a node group reports a new health issue, or `PATIENCE_SECONDS` are over.
+            The message has the reasons of the node groups, or of the pods that found no node.
     """
     settings = resources.settings
     plan = check_plan(
@@ -75,14 +74,14 @@ def _by_pods(
     settings, store, cluster = resources.settings, resources.store, resources.cluster
     run = store.runs.find(run_id)
     if run is None:
-        _record(run_id, execution_arn, arms, (), store)
+        _record(run_id, execution_arn, arms, store)
     holders = hold(run_id, execution_arn, arms, settings, cluster)
     waiting = [pod for pod in holders if not is_holding(pod)]
     if not waiting:
         return Readiness(ready=True, wait_seconds=0)
     progress = f"{len(holders) - len(waiting)} of {len(holders)} nodes are Ready"
     seconds = 0.0 if run is None else seconds_between(run.leased_at or run.started_at, now())
-    if seconds > WAKING_SECONDS:
+    if seconds > PATIENCE_SECONDS:
         reasons = why_no_node(waiting, settings, cluster) or ["the cluster names no reason"]
         raise NodesUnavailable("\n".join([f"{progress} after {duration(seconds)}", *reasons]))
     store.runs.update(run_id, phase=f"asking for nodes, {progress}")
@@ -92,52 +91,44 @@ def _by_pods(
 def _by_node_groups(
     arms: Sequence[StackArm], resources: Resources, *, run_id: str, execution_arn: str
 ) -> Readiness:
-    settings, store = resources.settings, resources.store
-    names = [arm.name for arm in arms]
-    groups = groups_of(resources.eks, settings.cluster_name, arms)
-    complaints = [complaint for group in groups for complaint in group.complaints]
-    run = store.runs.find(run_id)
+    settings, runs = resources.settings, resources.store.runs
+    run = runs.find(run_id)
     if run is None:
-        _record(run_id, execution_arn, arms, complaints, store)
-    if held_by_campaign(names, None, resources):
+        _record(run_id, execution_arn, arms, resources.store)
+    if held_by_campaign([arm.name for arm in arms], None, resources):
         # It replaces the nodes or changes their number. Take lease waits until it has ended, and
         # this step is repeated then.
         return Readiness(ready=True, wait_seconds=0)
-    counts = {arm: settings.count_of(arm) for arm in arms}
-    sizes = sizes_of(counts)
-    for group in groups:
-        size = sizes[group.name]
-        if group.desired != size:
-            resize(resources.eks, settings.cluster_name, group.name, Sizes(0, size, size))
-    if run is None:
-        # Wait even if the nodes are Ready. A run that ends now may have read the table before this
-        # run was recorded, and may still scale the nodes down.
-        return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
-    cluster = resources.cluster
-    ready = sum(min(count, len(ready_nodes(cluster, arm))) for arm, count in counts.items())
-    expected = sum(counts.values())
-    applied = all(g.desired == sizes[g.name] and not g.is_updating for g in groups)
-    if applied and ready == expected:
+    progress: Json = {} if run is None else run.waking
+    if progress and run is not None and run.leased_at is not None:
+        # The nodes have their time again after the wait for the lease.
+        is_before = seconds_between(progress["since"], run.leased_at) > 0
+        progress = {} if is_before else progress
+    launches = () if run is None else run.launches
+    try:
+        counts = {arm: settings.count_of(arm) for arm in arms}
+        woken = resize_nodes(counts, progress, resources, may_linger=True)
+    except NodesUnavailable as error:
+        if not error.launches:
+            raise
+        runs.update(run_id, launches=_with(launches, error.launches))
+        raise NodesUnavailable(f"{error}\n{how_they_came(error.launches)}") from error
+    # Wait even if the nodes are Ready. A run that ends now may have read the table before this run
+    # was recorded, and may still scale the nodes down.
+    if woken.done and run is not None:
+        runs.update(run_id, launches=_with(launches, woken.launches))
         return Readiness(ready=True, wait_seconds=0)
-    check_hope(
-        groups,
-        f"{ready} of {expected} nodes are Ready",
-        lambda: resources.autoscaling,
-        complaints_before=run.complaints_before,
-        seconds=seconds_between(run.leased_at or run.started_at, now()),
-        patience_seconds=WAKING_SECONDS,
-    )
-    store.runs.update(run_id, phase=f"waking nodes, {ready} of {expected} Ready")
+    runs.update(run_id, waking=woken.progress, phase=f"waking nodes, {woken.phase}")
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
 
 
-def _record(
-    run_id: str,
-    execution_arn: str,
-    arms: Sequence[StackArm],
-    complaints: Sequence[str],
-    store: Store,
-) -> None:
+def _with(launches: Sequence[Launch], more: Sequence[Launch]) -> list[Json]:
+    """The launches of a run with more, each once: a function may run twice."""
+    each = {(launch.arm, launch.began_at): launch.to_json() for launch in (*launches, *more)}
+    return list(each.values())
+
+
+def _record(run_id: str, execution_arn: str, arms: Sequence[StackArm], store: Store) -> None:
     store.runs.start(
         run_id,
         "running",
@@ -145,5 +136,4 @@ def _record(
         phase="waking nodes",
         execution_arn=execution_arn,
         stack_arms=tuple(arm.name for arm in arms),
-        complaints_before=list(complaints),
     )
