@@ -79,6 +79,11 @@ def put_ends(ended: Iterable[Ended]) -> None:
                 put_metrics(CampaignsFailed=1)
         if end.kind == "run":
             put_metrics(MetricUnit.Seconds, RunSeconds=end.seconds)
+        for each in end.launches:
+            if each.outcome != "failed":  # which says nothing about capacity
+                share = float(each.outcome == "filled")
+                put_metrics(MetricUnit.NoUnit, {"arm": each.arm}, RunFill=share)
+                put_metrics(MetricUnit.Seconds, {"arm": each.arm}, RunFillSeconds=each.last_seconds)
 
 
 def put_verdicts(verdicts: Iterable[Verdict]) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from rackrate_contract.arms import ArmsOfResults, Node
+from rackrate_contract.capacity import Launch, how_they_came
 from rackrate_contract.document import Document, Json
 from rackrate_contract.estimates import Estimates
 from rackrate_contract.ranking import Ranking
@@ -276,6 +277,8 @@ class Results(Findings):
     run: Run
     stopped: Stopped | None = None
     """Why it measured no more blocks; null if it did not look at its verdicts."""
+    launches: tuple[Launch, ...] = ()
+    """How the nodes came that it woke; empty if it woke none, or if that is not known."""
     replacements: tuple[Replacement, ...] = ()
     """The nodes that took the places of lost ones while it measured."""
     together: tuple[Together, ...] = ()
@@ -288,3 +291,8 @@ class Results(Findings):
     dns_nodes: tuple[str, ...] | None = None
     """The node of each pod that answered for the cluster's DNS when the run was planned; null if no
     test asks it, or they are not known."""
+
+    @property
+    def how_nodes_came(self) -> str:
+        """How the nodes of each arm came, in a sentence; empty if that is not known."""
+        return how_they_came(self.launches, self.run.started_at)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from rackrate_contract.results import Results
 from rackrate_text.units import UNKNOWN
+from tests.unit.report.campaigns import launch
 
 from .conftest import results, stopped, verdict
 
@@ -60,6 +61,13 @@ def test_the_first_line_has_the_time_of_the_claim_and_not_that_of_the_run() -> N
     assert "on these nodes, 26 s" in " ".join(shown.split())
     old = printed(results("r", verdicts=[verdict(scope="these nodes", span_seconds=None)]))
     assert "1 min 24 s" not in shown + old  # the run's 84.2 s
+
+
+def test_how_the_nodes_came_that_a_run_woke_has_a_line() -> None:
+    run = json.loads(results("r"))["run"]
+    woken = launch(began_at=run["started_at"]).to_json()
+    came = "Capacity: cluster group 2 of 2 nodes in 31 s to 48 s."
+    assert came in printed(results("r", launches=[woken])).splitlines()
 
 
 def test_nothing_explains_a_difference_that_is_not_settled() -> None:

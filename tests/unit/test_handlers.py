@@ -27,10 +27,11 @@ from rackrate.stages.run.look import Looked
 from rackrate.stages.run.plan import Planned
 from rackrate.stages.run.report import Reported
 from rackrate.stages.run.teardown import TornDown
+from rackrate.times import later
 from rackrate_contract.executions import ComparisonOutput
 from tests.statemachine.definition import CAMPAIGN, COMPARISON, DEFINITION, definition, states
 from tests.unit.node_groups import FakeNodeGroups
-from tests.unit.report.campaigns import capacity
+from tests.unit.report.campaigns import capacity, launch
 from tests.unit.report.samples import verdict
 from tests.unit.samples import SETTINGS
 from tests.unit.stages.runs import ARN, RUN, States
@@ -334,6 +335,29 @@ def test_nodes_are_woken_for_a_run_and_rest_after_it(call, eks):
     assert payload_keys("Rest nodes") == {"run_id"}
     assert call("rest_nodes", {"run_id": RUN})["rested"] == ["ng-1", "ng-2"]
     assert set(eks.desired()) == {0}
+
+
+@idle
+def test_how_the_nodes_of_each_arm_came_is_counted_once_unless_they_came_with_the_stack(
+    call, store, capsys
+):
+    started = {"run_id": RUN, "execution_arn": ARN}
+    call("wake_nodes", {**started, "plan": {}})
+    since = store.runs.find(RUN).waking["since"]
+    launches = [
+        launch(began_at=since),
+        launch("baseline", began_at=since, got=1, outcome="refused"),
+        launch("load", began_at=since),
+        launch("earlier", began_at=later(since, -3600)),
+    ]
+    store.runs.update(RUN, launches=[each.to_json() for each in launches])
+    for _ in range(2):
+        call("finish", {**started, "state": {"failure": {"Error": "TrialsLost"}}})
+    assert metrics(capsys.readouterr().out, "arm") == [
+        ("treatment", "RunFill", "None", 1.0),
+        ("treatment", "RunFillSeconds", "Seconds", 48.0),
+        ("baseline", "RunFill", "None", 0.0),
+    ]
 
 
 def stopped(status):

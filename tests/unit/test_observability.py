@@ -105,10 +105,12 @@ EMITTED = {value.arg for call in CALLS for value in call.keywords}
 def test_every_metric_the_functions_write_is_on_the_dashboard_and_no_other():
     shown = {metric[1] for metric in METRICS if metric[0] == "rackrate"}
     shown |= {
-        name for query in VERDICTS for name in re.findall(r'"((?:Verdict|Campaign)\w*)"', query)
+        name
+        for query in VERDICTS
+        for name in re.findall(r'"((?:Verdict|Campaign|RunFill)\w*)"', query)
     }
     assert shown == EMITTED
-    assert len(shown) == 20
+    assert len(shown) == 22
 
 
 def test_metrics_are_of_this_stack_and_this_state_machine():
@@ -152,7 +154,7 @@ def test_verdicts_are_found_by_exactly_the_dimensions_they_are_written_with():
             r"""SEARCH\('\{rackrate,([\w,]+)\} service="house" MetricName=.*', '\w+', 3600\)""",
             query,
         )
-        for name in re.findall(r'"((?:Verdict|Campaign)\w*)"', query):
+        for name in re.findall(r'"((?:Verdict|Campaign|RunFill)\w*)"', query):
             assert set(match[1].split(",")) == expected[name]
     assert len(VERDICTS) == 5
 

@@ -71,6 +71,11 @@ class Material:
         return self.results.replacements if isinstance(self.results, Results) else ()
 
     @property
+    def how_nodes_came(self) -> str:
+        """How the nodes of each arm came; empty if unknown, and for a comparison."""
+        return self.results.how_nodes_came if isinstance(self.results, Results) else ""
+
+    @property
     def workloads(self) -> tuple[WorkloadOfResults, ...]:
         """The workloads of a run; a comparison has none."""
         return self.results.workloads if isinstance(self.results, Results) else ()

@@ -19,6 +19,7 @@ from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
 from rackrate_contract.arms import Arm, Node
 from rackrate_contract.campaign import CampaignStatus
+from rackrate_contract.capacity import Launch
 from rackrate_contract.results import (
     CounterIncreases,
     Gauge,
@@ -164,6 +165,7 @@ def build_results(
     warnings: Iterable[str],
     failure: RunFailure | None = None,
     counters: Counters | None = None,
+    launches: Sequence[Launch] = (),
     replacements: Sequence[Replacement] = (),
     starts: WorkloadStarts | None = None,
 ) -> Results:
@@ -180,6 +182,7 @@ def build_results(
         warnings: deviations from the plan, besides the warnings of the analysis.
         failure: why the run failed, or None.
         counters: the nodes' counters, or None when they were not read.
+        launches: how its nodes came, as far as that is known.
         replacements: the nodes that took the places of lost ones.
         starts: how the members of workloads started; None if it is not known.
     """
@@ -207,6 +210,7 @@ def build_results(
         warm_up=_warm_up([trial for trial in trials if trial.warm_up]),
         mark_notes=tuple(wording.mark_notes(analysis.marks, counts.measured)),
         warnings=tuple(dict.fromkeys(warnings)),
+        launches=tuple(launches),
         replacements=tuple(replacements),
         workloads=workloads_of(planned, trials, starts),
         dns_nodes=planned.dns_nodes,

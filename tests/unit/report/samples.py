@@ -14,6 +14,7 @@ from rackrate.results.build import RunFailure, RunTimes, build_results
 from rackrate.verdict.enough import stop
 from rackrate.verdict.model import Analysis
 from rackrate_contract.arms import Arm, InstanceNetwork, Node
+from rackrate_contract.capacity import Launch
 from rackrate_contract.estimates import Cost, CostLine, Guard, Traffic
 from rackrate_contract.results import Results, Stopped
 from rackrate_contract.trials import Mark, TrialKey
@@ -330,6 +331,7 @@ def results(
     failure: RunFailure | None = None,
     counters: Counters | None = None,
     stopped: Stopped | None = None,
+    launches: Sequence[Launch] = (),
     **analysed: Any,
 ) -> Results:
     """results.json of the sample run, with these changes to its analysis."""
@@ -344,4 +346,5 @@ def results(
         warnings=["1 of 2 pairs did not warm up."],
         failure=failure,
         counters=counters,
+        launches=launches,
     )

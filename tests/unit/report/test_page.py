@@ -27,6 +27,7 @@ from rackrate.report.rendering import code
 from rackrate.report.sections import opening
 from rackrate.report.tables import MOST_ROWS
 from rackrate.results.build import RunFailure
+from rackrate.times import later
 from rackrate_contract.arms import EnaExpressUse, InstanceNetwork, Node
 from rackrate_contract.comparison import Compared, ComparedRun, Comparison
 from rackrate_contract.document import Document
@@ -40,6 +41,7 @@ from rackrate_contract.verdicts import (
     Verdict,
 )
 from tests.unit.report import samples as samples
+from tests.unit.report.campaigns import launch
 from tests.unit.report.pages import (
     FAILURE,
     NASTY,
@@ -360,6 +362,15 @@ def test_a_lab_run_recommends_nothing_and_a_run_on_aws_has_the_three_sides():
         "measures 4 to 12 placements with new nodes each",
     ):  # fmt: skip
         assert part in aws, part
+
+
+@NO_DRAWING
+def test_how_the_nodes_came_is_beside_them_and_on_aws_among_the_costs():
+    launches = [launch(began_at=later(samples.TIMES.started_at, 1))]
+    came = "Capacity: cluster group 2 of 2 nodes in 31 s to 48 s."
+    assert words(launches=launches).count(came) == 2
+    assert words(launches=launches, lab_scale=0.15).count(came) == 1
+    assert "Capacity:" not in words()
 
 
 @NO_DRAWING

@@ -17,14 +17,17 @@ from rackrate.stages.run.finish import finish
 from rackrate.stages.run.report import report
 from rackrate.times import later
 from tests import ROOT
+from tests.unit.report.campaigns import launch
 from tests.unit.stages.runs import ARN, RUN, json_of
 
 PUBLISHED = json.loads((ROOT / "docs" / "results.schema.json").read_text())
 
 
 @pytest.fixture
-def whole_run(deploy, measure):
+def whole_run(deploy, measure, store):
     measure(*deploy())
+    woken = launch(began_at=store.runs.find(RUN).started_at)
+    store.runs.update(RUN, launches=[woken.to_json()])
 
 
 def test_a_whole_run_ends_in_verdicts_results_and_a_page(whole_run, store, s3, resources):
@@ -52,6 +55,7 @@ def test_a_whole_run_ends_in_verdicts_results_and_a_page(whole_run, store, s3, r
     assert results["arms"][1]["nodes"] == ["node-c", "node-d"]
     assert [arm["ena_express"] for arm in results["arms"]] == [False, False]
     assert results["run"]["lab_scale"] is None
+    assert [each["last_seconds"] for each in results["launches"]] == [48.0]
 
     body = s3.get_object(Bucket="results", Key=f"runs/{RUN}/trials.csv")["Body"].read()
     rows = list(csv.DictReader(io.StringIO(body.decode())))

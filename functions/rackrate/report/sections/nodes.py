@@ -65,6 +65,7 @@ def nodes_section(page: Material) -> Part | None:
         "nodes",
         "Nodes",
         heading="Node by node",
+        how_nodes_came=page.how_nodes_came,
         rankings=[(page.arm_title(ranking.arm), ranking.sentences()) for ranking in page.rankings],
         nodes=Table(
             "Medians of the trials in which a node took part"

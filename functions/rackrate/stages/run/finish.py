@@ -9,9 +9,11 @@ from collections.abc import Callable
 from rackrate.executions.store import Store
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure, final_status
+from rackrate.settings import LOAD
 from rackrate.stages.execution.rest_nodes import RESTING
 from rackrate.verdict import wording
 from rackrate.verdict.model import Analysis
+from rackrate_contract.capacity import Launch
 from rackrate_contract.document import Document, Json
 from rackrate_contract.executions import (
     CampaignOutput,
@@ -40,6 +42,8 @@ class Ended(Document):
     status: Status
     seconds: float | None
     """How long it took; null when its end had been written before."""
+    launches: tuple[Launch, ...] = ()
+    """How the nodes of arms came that a run woke."""
 
 
 class Finished(Document):
@@ -263,6 +267,10 @@ def record_end(
     if failure is not None:
         cause = sentence_of(failure, kind, record, store)
         attributes = {"error": failure.error or status, "cause": cause}
+    launches: tuple[Launch, ...] = ()
+    if isinstance(record, RunRecord):
+        own = (each for each in record.launches if each.began_at >= record.started_at)
+        launches = tuple(each for each in own if each.arm != LOAD)
     phase = status.replace("_", " ")
     seconds = executions.finish(
         name, status, execution_arn=execution_arn, phase=phase, **attributes
@@ -275,4 +283,4 @@ def record_end(
         # Afterwards, so that its recorded time does not overlap that of the next one. A lease of an
         # older rackrate may be that of another kind's execution with the id of a refused one.
         store.leases.give_back(kind, name)
-    return Ended(kind=kind, id=name, status=status, seconds=seconds)
+    return Ended(kind=kind, id=name, status=status, seconds=seconds, launches=launches)

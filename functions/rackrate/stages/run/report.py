@@ -51,6 +51,7 @@ def report(run_id: str, resources: Resources, *, failure: RunFailure | None) -> 
         if failure is None
         else RunFailure(failure.error, sentence_of(failure, "run", run, store)),
         counters=store.runs.find_document(run_id, COUNTERS, Counters),
+        launches=run.launches,
         replacements=run.replacements,
         starts=store.runs.find_document(run_id, members.NAME, members.WorkloadStarts)
         if workloads(planned.plan.tests)
