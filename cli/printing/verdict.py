@@ -87,7 +87,7 @@ def print_scale(console: Console, scale: float | None) -> None:
 def _print_trials(console: Console, results: Findings, *, verbose: bool) -> None:
     from rackrate_contract.results import Results
 
-    if isinstance(results, Results) and results.how_nodes_came:
+    if isinstance(results, Results) and (verbose or results.woke_nodes) and results.launches:
         say(console, results.how_nodes_came)
     counts = results.trials
     trials = f"{counts.measured} of {counts.planned} trials measured"

@@ -13,6 +13,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from rackrate.errors import Throttled, translated
+from rackrate.times import iso
 from rackrate_contract.document import Json
 
 #: The range of DynamoDB's numbers, rounded inward ("Naming rules and data types").
@@ -41,6 +42,13 @@ class Table:
     def __init__(self, dynamodb: Any, name: str) -> None:
         self.client = dynamodb
         self.name = name
+
+    @property
+    def created_at(self) -> str:
+        """When the table was created. ISO 8601, UTC."""
+        with translated():
+            response = self.client.describe_table(TableName=self.name)
+        return iso(response["Table"]["CreationDateTime"])
 
     def get(self, pk: str, sk: str) -> Json | None:
         """An item, or None where there is none."""

@@ -7,12 +7,12 @@ import datetime
 
 def now() -> str:
     """The current time in ISO 8601, UTC, to the millisecond."""
-    return _iso(datetime.datetime.now(datetime.UTC))
+    return iso(datetime.datetime.now(datetime.UTC))
 
 
 def later(start: str, seconds: float) -> str:
     """The ISO 8601 time so many seconds after another; before it, if they are negative."""
-    return _iso(datetime.datetime.fromisoformat(start) + datetime.timedelta(seconds=seconds))
+    return iso(datetime.datetime.fromisoformat(start) + datetime.timedelta(seconds=seconds))
 
 
 def seconds_between(start: str, end: str) -> float:
@@ -21,5 +21,7 @@ def seconds_between(start: str, end: str) -> float:
     return (parse(end) - parse(start)).total_seconds()
 
 
-def _iso(time: datetime.datetime) -> str:
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def iso(time: datetime.datetime) -> str:
+    """A time with its zone in ISO 8601, UTC, to the millisecond."""
+    in_utc = time.astimezone(datetime.UTC)
+    return in_utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -88,19 +88,17 @@ class Capacity(Document):
         return f"{self.filled} of {of}{self.interval}){time}"
 
 
-def how_they_came(launches: Sequence[Launch], since: str = "") -> str:
+def how_they_came(launches: Sequence[Launch], lead: str = "Capacity") -> str:
     """How the nodes of each arm came, in a sentence; empty without launches.
 
     Such as `Capacity: cluster group 4 of 4 nodes in 41 s to 48 s; no group 3 of 4 nodes, refused.`
 
     Args:
         launches: the launches of a run, of which the load nodes are left out.
-        since: when the run started. Nodes that came before came with the stack.
+        lead: how it begins.
     """
     titles = stack_arm_titles({each.arm: each.placement for each in launches if each.arm != "load"})
     parts = [f"{titles[each.arm]} {each.in_words}" for each in launches if each.arm in titles]
-    of_creation = any(each.began_at < since for each in launches)
-    lead = "Capacity at the stack's creation" if of_creation else "Capacity"
     return f"{lead}: {'; '.join(parts)}." if parts else ""
 
 

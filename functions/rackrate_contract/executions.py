@@ -126,7 +126,7 @@ class RunRecord(ExecutionRecord):
     waking: Json = {}  # noqa: RUF012 (pydantic copies it)
     """How far it has come with waking nodes, since when, and what was wrong before."""
     launches: tuple[Launch, ...] = ()
-    """How the nodes came that it woke."""
+    """How the nodes came that it woke, or with which the stack was created."""
     missing_since: dict[str, str] = {}  # noqa: RUF012 (pydantic copies it)
     """Since when places of the plan have had no server, by place."""
     replacements: tuple[Replacement, ...] = ()

@@ -278,7 +278,8 @@ class Results(Findings):
     stopped: Stopped | None = None
     """Why it measured no more blocks; null if it did not look at its verdicts."""
     launches: tuple[Launch, ...] = ()
-    """How the nodes came that it woke; empty if it woke none, or if that is not known."""
+    """How the nodes came that it woke, or with which the stack was created; empty if that is not
+    known."""
     replacements: tuple[Replacement, ...] = ()
     """The nodes that took the places of lost ones while it measured."""
     together: tuple[Together, ...] = ()
@@ -295,4 +296,10 @@ class Results(Findings):
     @property
     def how_nodes_came(self) -> str:
         """How the nodes of each arm came, in a sentence; empty if that is not known."""
-        return how_they_came(self.launches, self.run.started_at)
+        lead = "Capacity" if self.woke_nodes else "Capacity at the stack's creation"
+        return how_they_came(self.launches, lead)
+
+    @property
+    def woke_nodes(self) -> bool:
+        """Whether it launched nodes itself."""
+        return any(each.began_at >= self.run.started_at for each in self.launches)

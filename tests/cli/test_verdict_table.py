@@ -65,9 +65,13 @@ def test_the_first_line_has_the_time_of_the_claim_and_not_that_of_the_run() -> N
 
 def test_how_the_nodes_came_that_a_run_woke_has_a_line() -> None:
     run = json.loads(results("r"))["run"]
-    woken = launch(began_at=run["started_at"]).to_json()
-    came = "Capacity: cluster group 2 of 2 nodes in 31 s to 48 s."
-    assert came in printed(results("r", launches=[woken])).splitlines()
+    woken = results("r", launches=[launch(began_at=run["started_at"]).to_json()])
+    came = "cluster group 2 of 2 nodes in 31 s to 48 s."
+    assert f"Capacity: {came}" in printed(woken).splitlines()
+    created = results("r", launches=[launch(began_at="2020-01-01T00:00:00.000Z").to_json()])
+    assert came not in printed(created)
+    shown = " ".join(printed(created, verbose=True).split())
+    assert f"Capacity at the stack's creation: {came}" in shown
 
 
 def test_nothing_explains_a_difference_that_is_not_settled() -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+
 from botocore.exceptions import ClientError
+
+#: After the table of all tests, so no node came with it.
+CREATED = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 
 
 class FakeNodeGroups:
@@ -20,6 +25,7 @@ class FakeNodeGroups:
         self.groups = {
             name: {
                 "status": "ACTIVE",
+                "createdAt": CREATED,
                 "instanceTypes": ["c5.large"],
                 "scalingConfig": sizes,
                 "health": {"issues": []},

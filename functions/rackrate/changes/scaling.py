@@ -9,7 +9,6 @@ from rackrate.errors import NodesUnavailable
 from rackrate.measure.node_groups import (
     NodeGroup,
     Sizes,
-    check_hope,
     groups_of,
     new_complaints,
     reasons_of,
@@ -19,10 +18,11 @@ from rackrate.measure.node_groups import (
 from rackrate.measure.nodes import is_ready, node_of, nodes_of, ready_at
 from rackrate.resources import Resources
 from rackrate.settings import StackArm
-from rackrate.times import now, seconds_between
+from rackrate.times import later, now, seconds_between
 from rackrate_contract.capacity import Launch
 from rackrate_contract.document import Json
 from rackrate_text.launches import lacks_capacity
+from rackrate_text.units import duration
 from rackrate_text.words import counted
 
 #: How long nodes may take to come or to go. EKS waits up to 15 minutes for a node's pods to leave.
@@ -69,15 +69,14 @@ def resize_nodes(
     groups = _groups(counts, resources)
     by_arm = {each.name: [g for g in groups if g.name in each.node_groups] for each in counts}
     nodes = {each.name: nodes_of(resources.cluster, each) for each in counts}
-    if not progress:
-        progress = {
-            "since": now(),
-            "complaints_before": [complaint for group in groups for complaint in group.complaints],
-            "asked": {
-                each.name: count - sum(group.desired for group in by_arm[each.name])
-                for each, count in counts.items()
-            },
-        }
+    progress = progress or {
+        "since": now(),
+        "complaints_before": [complaint for group in groups for complaint in group.complaints],
+        "asked": {
+            each.name: count - sum(group.desired for group in by_arm[each.name])
+            for each, count in counts.items()
+        },
+    }
     desired = sizes_of(counts)
     most = sizes_of({each: max(count, settings.count_of(each)) for each, count in counts.items()})
     target = {name: Sizes(0, desired[name], most[name]) for name in desired}
@@ -85,14 +84,9 @@ def resize_nodes(
         if group.sizes != target[group.name]:
             resize(resources.eks, settings.cluster_name, group.name, target[group.name])
     ready = {name: sum(map(is_ready, of_arm)) for name, of_arm in nodes.items()}
-    expected = sum(counts.values())
-    surplus = 0 if may_linger else max(0, sum(map(len, nodes.values())) - expected)
-    if surplus:
-        phase = f"{counted(surplus, 'node')} {'is' if surplus == 1 else 'are'} to leave"
-    elif expected:
-        phase = f"{sum(ready.values())} of {expected} nodes are Ready"
-    else:
-        phase = "the last node has left"
+    came = sum(min(count, ready[each.name]) for each, count in counts.items())
+    there = came if may_linger else sum(map(len, nodes.values()))
+    phase = _phase(there, came, sum(counts.values()))
     applied = all(group.sizes == target[group.name] and not group.is_updating for group in groups)
     launches = tuple(
         _launch(each, asked, nodes[each.name], progress["since"], staying=count - asked)
@@ -109,25 +103,46 @@ def resize_nodes(
         return Made(True, progress, phase, launches)
     before, seconds = progress["complaints_before"], seconds_between(progress["since"], now())
     hopeless = {name for name, its in by_arm.items() if new_complaints(its, before)}
-    if hopeless and seconds <= PATIENCE_SECONDS and len(complete | hopeless) < len(counts):
-        # The nodes of the other arms are still coming. They serve the next step of a campaign, and
-        # show how they come.
+    # Until all other arms have their nodes: these serve the next step of a campaign, and show how
+    # they come.
+    is_coming = not hopeless or len(complete | hopeless) < len(counts)
+    if seconds <= PATIENCE_SECONDS and is_coming:
         return Made(False, progress, phase)
-    try:
-        check_hope(
-            groups,
-            phase,
-            lambda: resources.autoscaling,
-            complaints_before=before,
-            seconds=seconds,
-            patience_seconds=PATIENCE_SECONDS,
-        )
-    except NodesUnavailable as error:
-        error.launches = tuple(
-            _explained(launch, by_arm[launch.arm], resources) for launch in launches
-        )
-        raise
-    return Made(False, progress, phase)
+    complaints = new_complaints(groups, before)
+    if not complaints:
+        complaints = [complaint for group in groups for complaint in group.complaints]
+        phase = f"{phase} after {duration(seconds)}"
+    reasons = reasons_of(groups, complaints, resources.autoscaling)
+    error = NodesUnavailable("\n".join([phase, *reasons.lines()]))
+    error.launches = tuple(_explained(each, by_arm[each.arm], resources) for each in launches)
+    raise error
+
+
+def _phase(there: int, ready: int, expected: int) -> str:
+    """How far nodes have come or gone, in words."""
+    if there > expected:
+        surplus = there - expected
+        return f"{counted(surplus, 'node')} {'is' if surplus == 1 else 'are'} to leave"
+    return f"{ready} of {expected} nodes are Ready" if expected else "the last node has left"
+
+
+def launches_of_creation(node_sets: Iterable[StackArm], resources: Resources) -> list[Launch]:
+    """How the nodes came with which the stack was created, of the sets that still have them.
+
+    CloudFormation makes the stack's table after the nodes, and nothing launches others before. They
+    are asked for when EKS makes the first of their node groups. A creation that EC2 refused leaves
+    no stack, so these launches say how long nodes take, and not how often they come.
+    """
+    created_at = resources.store.table.created_at
+    launches = []
+    for node_set in node_sets:
+        groups = _groups([node_set], resources)
+        asked = sum(group.desired for group in groups)
+        since = min(group.created_at for group in groups)
+        launch = _launch(node_set, asked, nodes_of(resources.cluster, node_set), since)
+        if launch.last_seconds is not None and later(since, launch.last_seconds) <= created_at:
+            launches.append(launch)
+    return launches
 
 
 def _launch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,9 +12,9 @@ from botocore.parsers import ResponseParserError
 from rackrate.errors import NodesUnavailable, translated
 from rackrate.measure.addons import Update, begin_update
 from rackrate.settings import StackArm
+from rackrate.times import iso
 from rackrate_text.launches import failed_launch
 from rackrate_text.quotas import divided
-from rackrate_text.units import duration
 
 #: Statuses from which a node group does not recover by itself.
 LOST = frozenset({"CREATE_FAILED", "DELETING", "DELETE_FAILED"})
@@ -34,6 +34,7 @@ class NodeGroup:
 
     Attributes:
         name: its name.
+        created_at: when EKS was asked for it. ISO 8601, UTC.
         status: EKS's status, such as ACTIVE, UPDATING or DEGRADED.
         sizes: its least, desired and most nodes.
         instance_type: the first of its instance types, or None when the launch template sets it
@@ -49,6 +50,7 @@ class NodeGroup:
     """
 
     name: str
+    created_at: str
     status: str
     sizes: Sizes
     instance_type: str | None
@@ -109,6 +111,7 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
     template = description.get("launchTemplate") or {}
     return NodeGroup(
         name=name,
+        created_at=iso(description["createdAt"]),
         status=description.get("status", "UNKNOWN"),
         sizes=Sizes(*(int(scaling.get(f"{size}Size", 0)) for size in ("min", "desired", "max"))),
         instance_type=next(iter(description.get("instanceTypes") or []), None),
@@ -209,39 +212,6 @@ def new_complaints(groups: Sequence[NodeGroup], before: Collection[str]) -> list
     complaints = [complaint for group in groups for complaint in group.complaints]
     is_lost = any(group.status in LOST for group in groups)
     return [each for each in complaints if each not in before] or (complaints if is_lost else [])
-
-
-def check_hope(
-    groups: Sequence[NodeGroup],
-    phase: str,
-    autoscaling: Callable[[], Any],
-    *,
-    complaints_before: Collection[str],
-    seconds: float,
-    patience_seconds: float,
-) -> None:
-    """Check that it makes sense to wait for the nodes of node groups.
-
-    Args:
-        groups: the node groups.
-        phase: how far they have come, in words.
-        autoscaling: makes a client of Auto Scaling. Used only if it makes no sense.
-        complaints_before: their complaints before they were resized; see `new_complaints`.
-        seconds: how long the nodes have been waited for.
-        patience_seconds: how long they may take.
-
-    Raises:
-        NodesUnavailable: a node group has a new complaint, or the nodes had their time. The message
-            quotes the node groups and their Auto Scaling groups.
-    """
-    complaints = new_complaints(groups, complaints_before)
-    if not complaints and seconds <= patience_seconds:
-        return
-    if not complaints:
-        complaints = [complaint for group in groups for complaint in group.complaints]
-        phase = f"{phase} after {duration(seconds)}"
-    reasons = reasons_of(groups, complaints, autoscaling())
-    raise NodesUnavailable("\n".join([phase, *reasons.lines()]))
 
 
 def update_release(eks: Any, cluster_name: str, name: str, release: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from dataclasses import replace
@@ -16,10 +17,13 @@ from rackrate.measure.nodes import NETWORK_SCALE_LABEL, cni
 from rackrate.measure.placement import MOST_VALUES
 from rackrate.plan.estimate import EstimateSummary
 from rackrate.plan.items import block_items
+from rackrate.times import later, now
 from rackrate_contract.estimates import Traffic
 from rackrate_contract.selectors import Selector, parse_tolerations
 from tests.unit import builders
 from tests.unit.conftest import AutoScaling
+from tests.unit.node_groups import FakeNodeGroups
+from tests.unit.report.campaigns import launch
 from tests.unit.samples import HOST_SETTINGS, NODES, SETTINGS
 from tests.unit.stages.runs import PLAN, RUN, Eks
 
@@ -243,6 +247,51 @@ def test_a_type_that_ec2_does_not_know_leaves_its_arm_without_bandwidth_and_a_gu
     assert guards["unknown_types"].would_trip
     assert "c99.mega" in guards["unknown_types"].text
     assert "c5.large" not in guards["unknown_types"].text
+
+
+class TestCreation:
+    """How the nodes came with which the stack was created is recorded with its runs."""
+
+    @pytest.fixture
+    def settings(self):
+        return replace(SETTINGS, owns_nodes=True)
+
+    @pytest.fixture
+    def eks(self, store):
+        asked = later(store.table.created_at, -100)
+        return FakeNodeGroups(createdAt=datetime.datetime.fromisoformat(asked))
+
+    def come(self, cluster, created_at, *seconds):
+        """Let nodes have been Ready so many seconds after the table was created."""
+        for each, after in zip(cluster.nodes, seconds, strict=True):
+            (condition,) = each["status"]["conditions"]
+            condition["lastTransitionTime"] = later(created_at, after)
+
+    def test_with_the_seconds_from_the_request_of_the_node_groups(self, plan, store, cluster, eks):
+        self.come(cluster, store.table.created_at, -60, -55, -50, -45)
+        plan(eks=eks)
+        launches = store.runs.find(RUN).launches
+        assert [each.outcome for each in launches] == ["filled", "filled"]
+        assert [each.asked for each in launches] == [2, 2]
+        seconds = {each.arm: (each.first_seconds, each.last_seconds) for each in launches}
+        assert seconds == {"treatment": (40.0, 45.0), "baseline": (50.0, 55.0)}
+
+    def test_not_of_an_arm_with_a_node_that_came_later(self, plan, store, cluster, eks):
+        self.come(cluster, store.table.created_at, -60, 55, -50, -45)
+        plan(eks=eks)
+        assert [each.arm for each in store.runs.find(RUN).launches] == ["baseline"]
+
+    def test_not_of_an_arm_that_lacks_a_node(self, plan, store, cluster, eks):
+        self.come(cluster, store.table.created_at, -60, -55, -50, -45)
+        eks.groups["ng-1"]["scalingConfig"] = {"minSize": 0, "desiredSize": 3, "maxSize": 3}
+        plan(eks=eks)
+        assert [each.arm for each in store.runs.find(RUN).launches] == ["baseline"]
+
+    def test_not_in_place_of_what_the_run_woke(self, plan, store, cluster, eks):
+        self.come(cluster, store.table.created_at, -60, -55, -50, -45)
+        store.runs.start(RUN, "running", now(), launches=[launch().to_json()])
+        plan(eks=eks)
+        assert store.runs.find(RUN).launches == (launch(),)
 
 
 def test_more_types_than_one_question_takes_are_asked_for_in_several(ec2):

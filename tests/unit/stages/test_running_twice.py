@@ -18,6 +18,7 @@ from rackrate.stages.run.plan import plan
 from rackrate.stages.run.report import report
 from rackrate.stages.run.teardown import teardown
 from rackrate.verdict.model import Analysis
+from tests.unit.node_groups import FakeNodeGroups
 from tests.unit.stages.campaigns import (
     CAMPAIGN,
     CAMPAIGN_ARN,
@@ -90,6 +91,7 @@ def outcome(resources, run_id, after):
 
 
 def test_a_run_whose_every_function_crashes_once_ends_as_if_none_had(resources):
+    resources = resources.but(eks=FakeNodeGroups())
     once = outcome(resources, "once", None)
     assert once["counts"] == (len(once["trials"]), 0) and once["trials"]
     for after in range(1, 7):

@@ -258,11 +258,12 @@ class TestWake:
         sleeping.nodes[-1]["status"]["conditions"][0]["status"] = "True"
         assert wake() == Readiness(ready=True, wait_seconds=0)
 
-    def test_nodes_of_one_arm_do_not_stand_in_for_those_of_another(self, wake, sleeping):
+    def test_nodes_of_one_arm_do_not_stand_in_for_those_of_another(self, wake, sleeping, store):
         wake()
         boot(sleeping, "ng-1")
         sleeping.nodes += [node(f"more-{n}", "ng-1") for n in (1, 2)]
         assert wake().ready is False
+        assert store.runs.find(RUN).phase == "waking nodes, 2 of 4 nodes are Ready"
 
     def test_a_node_group_that_is_being_updated_is_asked_again(self, wake, eks):
         eks.refusals = [refused("ResourceInUseException")]

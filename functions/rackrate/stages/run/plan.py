@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rackrate.changes.scaling import launches_of_creation
 from rackrate.errors import Fault, InvalidPlan, NodesChanged, NodesUnavailable
 from rackrate.executions.earlier import check_earlier_runs
 from rackrate.executions.store import Store
@@ -595,7 +596,12 @@ def _record(
         "trials_measured": measured,
         "trials_failed": 0,
     }
+    run = resources.store.runs.find(planned.run_id)
+    is_stacks_own = resources.settings.owns_nodes and not planned.placeholder_nodes
     if plan.dry_run:
         attributes |= {"finished_at": started_at, "seconds": 0}
+    elif is_stacks_own and (run is None or not run.launches):
+        came = launches_of_creation(plan.node_sets(resources.settings), resources)
+        attributes["launches"] = [launch.to_json() for launch in came]
     status: Status = "dry_run" if plan.dry_run else "running"
     resources.store.runs.start(planned.run_id, status, started_at, **attributes)
