@@ -65,7 +65,6 @@ def resize_nodes(
         NodesUnavailable: a node group reports a new health issue, or `PATIENCE_SECONDS` are over.
             It says how the nodes of each arm came.
     """
-    settings = resources.settings
     groups = _groups(counts, resources)
     by_arm = {each.name: [g for g in groups if g.name in each.node_groups] for each in counts}
     nodes = {each.name: nodes_of(resources.cluster, each) for each in counts}
@@ -77,17 +76,11 @@ def resize_nodes(
             for each, count in counts.items()
         },
     }
-    desired = sizes_of(counts)
-    most = sizes_of({each: max(count, settings.count_of(each)) for each, count in counts.items()})
-    target = {name: Sizes(0, desired[name], most[name]) for name in desired}
-    for group in groups:
-        if group.sizes != target[group.name]:
-            resize(resources.eks, settings.cluster_name, group.name, target[group.name])
+    applied = _apply(counts, groups, resources)
     ready = {name: sum(map(is_ready, of_arm)) for name, of_arm in nodes.items()}
     came = sum(min(count, ready[each.name]) for each, count in counts.items())
     there = came if may_linger else sum(map(len, nodes.values()))
     phase = _phase(there, came, sum(counts.values()))
-    applied = all(group.sizes == target[group.name] and not group.is_updating for group in groups)
     launches = tuple(
         _launch(each, asked, nodes[each.name], progress["since"], staying=count - asked)
         for each, count in counts.items()
@@ -116,6 +109,20 @@ def resize_nodes(
     error = NodesUnavailable("\n".join([phase, *reasons.lines()]))
     error.launches = tuple(_explained(each, by_arm[each.arm], resources) for each in launches)
     raise error
+
+
+def _apply(
+    counts: Mapping[StackArm, int], groups: Sequence[NodeGroup], resources: Resources
+) -> bool:
+    """Ask for the sizes that node groups do not have. Returns whether all had theirs already."""
+    settings = resources.settings
+    desired = sizes_of(counts)
+    most = sizes_of({each: max(count, settings.count_of(each)) for each, count in counts.items()})
+    target = {name: Sizes(0, desired[name], most[name]) for name in desired}
+    for group in groups:
+        if group.sizes != target[group.name]:
+            resize(resources.eks, settings.cluster_name, group.name, target[group.name])
+    return all(group.sizes == target[group.name] and not group.is_updating for group in groups)
 
 
 def _phase(there: int, ready: int, expected: int) -> str:
