@@ -62,7 +62,7 @@ class AmiRelease(Change):
             target = {group.name: str(value) for group in all_groups(resources)}
             return _to(target, resources)
 
-        return renew(self.title(value), progress, resources, renewal=renewal)
+        return renew(progress, resources, renewal=renewal)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the releases and the sizes of the node groups back.

@@ -23,7 +23,7 @@ class Made(NamedTuple):
     Attributes:
         done: whether nothing is left to wait for.
         progress: what the next call needs to go on; JSON that the campaign stores.
-        phase: what is going on, in words: `new nodes, 2 of 4 Ready`.
+        phase: what is going on, in words, such as `2 of 4 nodes are Ready`.
         launches: how the nodes came that it launched, once all are there.
     """
 

@@ -43,8 +43,8 @@ class NewNodes(Change):
         Raises:
             NodesUnavailable: nodes stay, or do not come back.
         """
-        title, count = self.title(value), self.node_count(value, resources.settings.node_count)
-        return renew(title, progress, resources, count=count)
+        count = self.node_count(value, resources.settings.node_count)
+        return renew(progress, resources, count=count)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the sizes of the node groups back."""

@@ -85,7 +85,7 @@ class InstanceType(Change):
         def renewal() -> Renewal[int]:
             return _to_type(str(value), resources)
 
-        return renew(self.title(value), progress, resources, renewal=renewal)
+        return renew(progress, resources, renewal=renewal)
 
     def undo(self, before: Json, resources: Resources) -> Made:
         """Put the launch templates' versions and the sizes of the node groups back.

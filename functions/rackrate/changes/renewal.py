@@ -51,7 +51,6 @@ def all_groups(resources: Resources) -> list[NodeGroup]:
 
 
 def renew[T: (int, str)](
-    title: str,
     progress: Json,
     resources: Resources,
     *,
@@ -61,7 +60,6 @@ def renew[T: (int, str)](
     """Empty all node groups, update them if asked to, then fill them again.
 
     Args:
-        title: the step's title.
         progress: what the last call returned; at the first call empty, or `KEEP` with the arms
             whose nodes stay, because they are new and nothing was measured on them.
         resources: the stack's resources.
@@ -77,18 +75,15 @@ def renew[T: (int, str)](
         arms = [arm for arm in resources.settings.arms if arm.name not in keep]
         leaving = resize_nodes(dict.fromkeys(arms, 0), progress.get("leaving", {}), resources)
         if not leaving.done:
-            still = {KEEP: keep, "leaving": leaving.progress}
-            return Made(False, still, f"{title}: {leaving.phase}")
+            return leaving._replace(progress={KEEP: keep, "leaving": leaving.progress})
     if renewal is not None and "coming" not in progress:
         updated = update_groups(renewal(), progress.get("updating", {}), resources)
         if not updated.done:
-            return Made(False, {"updating": updated.progress}, f"{title}: {updated.phase}")
+            return updated._replace(progress={"updating": updated.progress})
     count = resources.settings.node_count if count is None else count
     counts = dict.fromkeys(resources.settings.arms, count)
     resized = resize_nodes(counts, progress.get("coming", {}), resources)
-    return resized._replace(
-        progress={"coming": resized.progress}, phase=f"{title}: {resized.phase}"
-    )
+    return resized._replace(progress={"coming": resized.progress})
 
 
 def update_groups[T: (int, str)](renewal: Renewal[T], progress: Json, resources: Resources) -> Made:

@@ -113,10 +113,8 @@ def _make(what: Change, step: CampaignStep, resources: Resources) -> Made:
             return woken._replace(progress={"waking": woken.progress})
         launches = woken.launches
     made = what.make(step.value, progress.get("made", {}), resources)
-    # A hunt's first step changes nothing, and says so.
-    phase = made.phase.replace(what.title(step.value), step.change, 1)
     launches += made.launches
-    return made._replace(progress={"made": made.progress}, launches=launches, phase=phase)
+    return made._replace(progress={"made": made.progress}, launches=launches)
 
 
 def _with_load_nodes(
@@ -137,7 +135,7 @@ def _with_load_nodes(
 def _phase(record: CampaignRecord, step: CampaignStep, made: Made) -> str:
     if made.done:
         return f"{progress_of(record, step)}: {step.run_id} is running"
-    return f"{progress_of(record, step)}: {made.phase}"
+    return f"{progress_of(record, step)}: {step.change}: {made.phase}"
 
 
 def progress_of(record: CampaignRecord, step: CampaignStep) -> str:
