@@ -36,7 +36,6 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
         owner: name of the root stack, with which all objects are marked.
     """
     marks = {STACK: owner}
-    reader = f"rackrate:{namespace}:node-reader"
     return [
         *_guard_of_services(namespace, marks),
         _namespace(
@@ -50,11 +49,9 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
         ),
         _quota(namespace, marks, {**_MOST, **_OF_WORKLOADS}),
         *_runner(namespace, group, marks),
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
-            "metadata": _metadata(reader, marks),
-            "rules": [
+        *_rights(
+            f"rackrate:{namespace}:node-reader",
+            [
                 {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
                 # The CNI's version comes from its DaemonSet. A campaign that changes one of these
                 # add-ons reads how far its rollout is. No other DaemonSet may be read.
@@ -78,14 +75,9 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
                     "verbs": ["get"],
                 },
             ],
-        },
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": _metadata(f"{reader}s", marks),
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": reader},
-            "subjects": _subjects(group),
-        },
+            group,
+            marks,
+        ),
     ]
 
 
@@ -95,22 +87,9 @@ def keeper_manifests(namespace: str, group: str, owner: str) -> list[Json]:
     Kubernetes has no smaller right than that to change all of a node. Its group is that of the
     function that ends campaigns. See `manifests`.
     """
-    name = f"rackrate:{namespace}:node-keeper"
-    return [
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
-            "metadata": _metadata(name, {STACK: owner}),
-            "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}],
-        },
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": _metadata(f"{name}s", {STACK: owner}),
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": _subjects(f"{group}:keepers"),
-        },
-    ]
+    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]
+    name, keepers = f"rackrate:{namespace}:node-keeper", f"{group}:keepers"
+    return _rights(name, rules, keepers, {STACK: owner})
 
 
 def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
@@ -382,50 +361,55 @@ def _quota(namespace: str, marks: Mapping[str, str], most: Mapping[str, int] = _
     }
 
 
-def _subjects(group: str) -> list[Json]:
-    return [{"apiGroup": _RBAC, "kind": "Group", "name": group}]
+def _rights(
+    name: str, rules: Sequence[Json], group: str, marks: Mapping[str, str], namespace: str = ""
+) -> list[Json]:
+    """A role with its binding to a Kubernetes group: in a namespace, or in the whole cluster."""
+    kind, where = ("Role", {"namespace": namespace}) if namespace else ("ClusterRole", {})
+    return [
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": kind,
+            "metadata": {**_metadata(name, marks), **where},
+            "rules": rules,
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": f"{kind}Binding",
+            "metadata": {**_metadata(f"{name}s", marks), **where},
+            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
+            "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group}],
+        },
+    ]
 
 
 def _runner(namespace: str, group: str, marks: Mapping[str, str]) -> list[Json]:
     """The objects that grant the functions their rights in a namespace."""
-    return [
+    rules = [
         {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "Role",
-            "metadata": {**_metadata("runner", marks), "namespace": namespace},
-            "rules": [
-                {
-                    "apiGroups": [""],
-                    "resources": ["configmaps"],
-                    "verbs": ["get", "list", "create", "delete"],
-                },
-                {
-                    "apiGroups": [""],
-                    "resources": ["pods"],
-                    "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
-                },
-                {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
-                # Why no node comes for a pod.
-                {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
-                {
-                    "apiGroups": ["apps"],
-                    "resources": ["daemonsets"],
-                    "verbs": ["get", "list", "create", "delete"],
-                },
-                # The ways to servers through kube-proxy, and the headless Service of workloads.
-                {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "create"]},
-                {
-                    "apiGroups": ["discovery.k8s.io"],
-                    "resources": ["endpointslices"],
-                    "verbs": ["get", "list", "create", "delete"],
-                },
-            ],
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "verbs": ["get", "list", "create", "delete"],
         },
         {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "RoleBinding",
-            "metadata": {**_metadata("runners", marks), "namespace": namespace},
-            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": "runner"},
-            "subjects": _subjects(group),
+            "apiGroups": [""],
+            "resources": ["pods"],
+            "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
+        },
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+        # Why no node comes for a pod.
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+        {
+            "apiGroups": ["apps"],
+            "resources": ["daemonsets"],
+            "verbs": ["get", "list", "create", "delete"],
+        },
+        # The ways to servers through kube-proxy, and the headless Service of workloads.
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "create"]},
+        {
+            "apiGroups": ["discovery.k8s.io"],
+            "resources": ["endpointslices"],
+            "verbs": ["get", "list", "create", "delete"],
         },
     ]
+    return _rights("runner", rules, group, marks, namespace)
