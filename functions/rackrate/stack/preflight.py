@@ -153,11 +153,13 @@ def _vcpu_faults(request: Request, uses: Iterable[Vcpus]) -> Iterator[Fault]:
 
 
 def _lone_arm_faults(request: Request) -> Iterator[Fault]:
-    """The parameters of a baseline arm that the stack does not have."""
+    """The parameters that need a baseline arm, which the stack does not have."""
     if request.arm_count == 1:
         given = {
             "BaselineZones": request.baseline_zones.removesuffix("one"),
             "BaselineCapacityReservationId": request.baseline_reservation,
+            # Its draws compare arms.
+            "CampaignSchedule": request.campaign_schedule,
         }
         for parameter, value in given.items():
             if value:

@@ -39,6 +39,7 @@ _TEXTS = {
     "egress": "Egress",
     "tool_image": "ToolImage",
     "run_on_create": "RunOnCreate",
+    "campaign_schedule": "CampaignSchedule",
     "encryption_key": "EncryptionKey",
     "alarm_recipient": "AlarmRecipient",
 }
@@ -98,6 +99,7 @@ class Request:
     host_network: bool = False
     tool_image: str = ""
     run_on_create: str = ""
+    campaign_schedule: str = ""
     encryption_key: str = "aws"
     alarm_recipient: str = ""
     is_observed: bool = True

@@ -75,6 +75,7 @@ PROPERTIES = {
     "ToolImage": "build",
     "AllowedEndpoints": "",
     "RunOnCreate": "",
+    "CampaignSchedule": "",
     "PublicAccessCidrs": "0.0.0.0/0",
     "KubernetesVersion": "1.36",
     "EncryptionKey": "aws",
@@ -135,8 +136,10 @@ def test_the_defaults_are_fine_and_the_first_zones_are_chosen():
 
 def test_a_stack_with_one_arm_refuses_what_only_a_baseline_has():
     assert faults(Arms="treatment") == []
-    refused = faults(Arms="treatment", BaselineZones="two")
-    assert [text.partition(":")[0] for text in refused] == ["BaselineZones two"]
+    refused = faults(Arms="treatment", BaselineZones="two", CampaignSchedule="rate(1 day)")
+    places = ["BaselineZones two", "CampaignSchedule rate(1 day)"]
+    assert [text.partition(":")[0] for text in refused] == places
+    assert faults(CampaignSchedule="rate(1 day)") == []
 
 
 # -- the image in the nodes' own network
