@@ -19,6 +19,7 @@ from rackrate_contract.selectors import Toleration, taint_text
 NETWORK_SCALE_LABEL = "rackrate.dev/network-scale"
 #: The label of nodes that a hunt has left in place; its value is the hunt's id.
 KEPT_LABEL = "rackrate.dev/kept"
+NODES = "/api/v1/nodes"
 
 #: The VPC CNI's DaemonSet, and its container's name.
 CNI_DAEMON_SET = "aws-node"
@@ -186,7 +187,7 @@ def _scale(label: str | None) -> float | None:
 
 def nodes_of(cluster: Cluster, arm: StackArm) -> list[Json]:
     """An arm's nodes as the API returns them, Ready or not."""
-    return cluster.list("/api/v1/nodes", str(arm.selector))
+    return cluster.list(NODES, str(arm.selector))
 
 
 def ready_nodes(

@@ -15,17 +15,11 @@ from rackrate.plan.fields import MAX_PAUSE_SECONDS
 from rackrate.resources import Resources
 from rackrate.settings import LOAD, StackArm
 from rackrate.stages.execution.take_lease import keep_lease, retake_lease
-from rackrate.times import now, seconds_between
+from rackrate.times import next_wait, now, seconds_between
 from rackrate_contract.capacity import Launch
 from rackrate_contract.document import Document, Json
 from rackrate_contract.executions import CampaignRecord
 from rackrate_text.units import moment
-
-#: The shortest and the longest time between two questions whether a change is made. With the
-#: longest, the history of sixty steps stays below Step Functions' limit of 25 000 events.
-_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2, 30
-#: It asks again after this share of the time that the change has taken so far.
-_SHARE = 0.2
 
 
 class Changed(Document):
@@ -73,7 +67,6 @@ def change(campaign_id: str, resources: Resources) -> Changed:
         campaigns.put_step(campaign_id, _changed(step, began, error.launches))
         raise
     changed = _changed(step, began, made.launches)
-    seconds = changed.change_seconds or 0.0
     status = "running" if made.done else "changing"
     campaigns.put_step(
         campaign_id, changed.model_copy(update={"status": status, "progress": made.progress})
@@ -85,8 +78,8 @@ def change(campaign_id: str, resources: Resources) -> Changed:
         if load is not None:
             put_back(before[LOAD], resources, (load,))
         campaigns.update(campaign_id, changed=before)
-    wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * seconds), _LONGEST_WAIT_SECONDS)
-    return Changed(ready=made.done, wait_seconds=0 if made.done else int(wait_seconds))
+    wait_seconds = 0 if made.done else next_wait(changed.change_seconds or 0.0)
+    return Changed(ready=made.done, wait_seconds=wait_seconds)
 
 
 def _changed(step: CampaignStep, began: str, launches: Sequence[Launch]) -> CampaignStep:

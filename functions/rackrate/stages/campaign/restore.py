@@ -10,7 +10,7 @@ from rackrate.changes import change_of
 from rackrate.changes.scaling import put_back
 from rackrate.errors import NodesBusy
 from rackrate.measure.node_groups import groups_of
-from rackrate.measure.nodes import KEPT_LABEL, is_ready, nodes_of
+from rackrate.measure.nodes import KEPT_LABEL, NODES, is_ready, nodes_of
 from rackrate.resources import Resources
 from rackrate.results.build import RunFailure
 from rackrate.settings import LOAD
@@ -18,15 +18,12 @@ from rackrate.stages.execution.rest_nodes import Rested, rest_unneeded
 from rackrate.stages.execution.take_lease import retake_lease
 from rackrate.stages.run.finish import PUTTING_BACK, Ended, record_end
 from rackrate.stages.run.teardown import STATUSES, ending_of, left_alone, stop
-from rackrate.times import now, seconds_between
+from rackrate.times import next_wait, now, seconds_between
 from rackrate_contract.document import Document
 from rackrate_contract.executions import CampaignRecord, Status
 
 #: How long a campaign waits until everything is as it was. What takes longer is left to the sweep.
 PATIENCE_SECONDS = 25 * 60
-#: The shortest and the longest time between two questions of the state machine.
-_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2, 30
-_SHARE = 0.2
 #: The time between two questions of a function that waits itself.
 _POLL_SECONDS = 5.0
 
@@ -72,8 +69,7 @@ def restore(campaign_id: str, resources: Resources) -> Restored:
     seconds = seconds_between(since, now())
     if seconds > PATIENCE_SECONDS:
         return Restored(done=True, wait_seconds=0)
-    wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * seconds), _LONGEST_WAIT_SECONDS)
-    return Restored(done=False, wait_seconds=int(wait_seconds))
+    return Restored(done=False, wait_seconds=next_wait(seconds))
 
 
 def _label_kept(record: CampaignRecord, resources: Resources) -> None:
@@ -84,7 +80,7 @@ def _label_kept(record: CampaignRecord, resources: Resources) -> None:
     for name in (name for nodes in last.nodes.values() for name in nodes):
         # A label's value is shorter than an id may be, and ends in a letter or a digit.
         value = record.id[:63].rstrip("-_.")
-        resources.cluster.label(f"/api/v1/nodes/{name}", {KEPT_LABEL: value})
+        resources.cluster.label(f"{NODES}/{name}", {KEPT_LABEL: value})
 
 
 def _undo(record: CampaignRecord, resources: Resources) -> bool:

@@ -22,7 +22,7 @@ from rackrate.executions.store import Store
 from rackrate.plan.fields import MAX_PAUSE_SECONDS, IfBusy
 from rackrate.resources import Resources
 from rackrate.stages.run.teardown import ending_of
-from rackrate.times import later, now, seconds_between
+from rackrate.times import later, next_wait, now, seconds_between
 from rackrate_contract.document import Document, Json
 from rackrate_contract.executions import CampaignRecord, RunRecord
 from rackrate_text.units import duration, moment
@@ -36,11 +36,6 @@ LEASE_SECONDS = 30 * 60 + MAX_PAUSE_SECONDS
 PATIENCE_SECONDS = 12 * 3600
 #: How long after the deadline of its last item a run that ended without a clean-up keeps its nodes.
 GONE_SECONDS = 5 * 60
-#: The shortest and the longest time between two questions. With the longest, the execution's
-#: history stays far below Step Functions' limit of 25 000 events.
-_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 3, 60
-#: A run asks again after this share of the time that it has waited so far.
-_SHARE = 0.1
 
 
 class Leased(Document):
@@ -127,8 +122,8 @@ def _take(
         waiting_since=since,
         expected_seconds=max(0.0, until_free) + seconds,
     )
-    wait_seconds = min(max(_SHORTEST_WAIT_SECONDS, _SHARE * waited_seconds), _LONGEST_WAIT_SECONDS)
-    return Leased(taken=False, waited=True, wait_seconds=int(wait_seconds))
+    wait_seconds = next_wait(waited_seconds, least=3, most=60, share=0.1)
+    return Leased(taken=False, waited=True, wait_seconds=wait_seconds)
 
 
 def _hold(arms: Iterable[str], lease: Lease, resources: Resources) -> dict[str, Lease] | None:
