@@ -47,11 +47,7 @@ def _read_arm(
     if isinstance(entry, str):
         if entry in by_name:
             return ArmChoice(name=entry, nodes=entry)
-        faults.add(
-            path,
-            f"there is no arm {shown(entry)}{nearest(entry, by_name)}",
-            f"use one of {listed(by_name, 'or')}",
-        )
+        faults.add_unknown(path, "there is no arm", entry, by_name)
         return None
     if not isinstance(entry, dict):
         faults.add(
@@ -66,11 +62,7 @@ def _read_arm(
         faults.extend(faults_of(error, ArmChoice, f"{path}."))
         return None
     if model.nodes not in by_name:
-        faults.add(
-            f"{path}.nodes",
-            f"the stack has no arm {shown(model.nodes)}{nearest(model.nodes, by_name)}",
-            f"use one of {listed(by_name, 'or')}",
-        )
+        faults.add_unknown(f"{path}.nodes", "the stack has no arm", model.nodes, by_name)
         return None
     if model.name in by_name and model.name != model.nodes:
         faults.add(

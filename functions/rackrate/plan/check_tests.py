@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rackrate import registry
 from rackrate.errors import Fault
 from rackrate.plan.arms import ArmChoice
-from rackrate.plan.faults import Faults, faults_of, kind_of, name_of, named_twice, shown
+from rackrate.plan.faults import Faults, faults_of, kind_of, name_of, named_twice
 from rackrate.plan.images import programs_lacking
 from rackrate.plan.model import CATALOGUE
 from rackrate.plan.workloads import workloads
@@ -61,11 +61,8 @@ def read_test(entry: Any, path: str, faults: Faults) -> TestBase | None:
     if isinstance(entry, str):
         if entry in CATALOGUE:
             return registry.load_test({"name": entry, **CATALOGUE[entry]})
-        faults.add(
-            path,
-            f"there is no test {shown(entry)}{nearest(entry, CATALOGUE)}",
-            f"use one of {listed(CATALOGUE, 'or')}, or an object with a name and a tool",
-        )
+        otherwise = ", or an object with a name and a tool"
+        faults.add_unknown(path, "there is no test", entry, CATALOGUE, otherwise)
         return None
     if not isinstance(entry, dict):
         faults.add(
@@ -92,11 +89,7 @@ def read_test(entry: Any, path: str, faults: Faults) -> TestBase | None:
         )
         return None
     if not isinstance(tool, str) or tool not in registry.names():
-        faults.add(
-            f"{path}.tool",
-            f"there is no tool {shown(tool)}{nearest(str(tool), registry.names())}",
-            f"use one of {listed(registry.names(), 'or')}",
-        )
+        faults.add_unknown(f"{path}.tool", "there is no tool", tool, registry.names())
         return None
     # The catalogue's options of a test apply only to its own tool.
     defaults = known if known.get("tool") == tool else {"tool": tool}

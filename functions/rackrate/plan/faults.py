@@ -61,6 +61,13 @@ class Faults(list[Fault]):
         """Add a fault."""
         self.append(Fault(path, problem, remedy))
 
+    def add_unknown(
+        self, path: str, problem: str, name: object, known: Iterable[str], otherwise: str = ""
+    ) -> None:
+        """Add the fault of a name that is none of those that are known."""
+        problem = f"{problem} {shown(name)}{nearest(str(name), known)}"
+        self.add(path, problem, f"use one of {listed(known, 'or')}{otherwise}")
+
 
 def read_fields[Model: BaseModel](
     raw: object, model: type[Model], faults: Faults, remedy_of_size: str
