@@ -39,7 +39,8 @@ class Change(Protocol):
     name: str
     """The field of the campaign's input: `draws`, or a field of `sweep` such as `nodes`."""
     needs_nodes: bool
-    """Whether the nodes of a stack that idles at zero have to be woken before it is made."""
+    """Whether it is made on the nodes that are there, which are woken before; if not, it makes new
+    nodes."""
     seconds: tuple[float, float]
     """How long it takes at a step, at least and at most, for the estimate."""
 

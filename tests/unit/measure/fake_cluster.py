@@ -131,8 +131,13 @@ class FakeCluster:
             objects = self.nodes
         else:
             objects = [t for p, t in self.objects.items() if p.rpartition("/")[0] == path]
-        required = dict(pair.split("=", 1) for pair in labels.split(",") if pair)
-        return [t for t in objects if required.items() <= t["metadata"].get("labels", {}).items()]
+        required = [pair.split("=", 1) for pair in labels.split(",") if pair]
+        return [
+            t
+            for t in objects
+            for own in [t["metadata"].get("labels", {})]
+            if all(key in own and value in ([], [own[key]]) for key, *value in required)
+        ]
 
     def get(self, path: str) -> dict[str, Any] | None:
         return self.objects.get(path)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from rackrate.changes.nodes import NodeCount
 from rackrate.errors import InvalidCampaign
 from rackrate.measure.nodes import KEPT_LABEL
 from rackrate.plan.campaign_fields import MAX_DRAWS
@@ -118,7 +119,7 @@ def test_nodes_that_were_not_measured_are_neither_good_enough_nor_labelled(hunt,
     failure = RunFailure("NodesUnavailable", json.dumps({"errorMessage": "none"}))
     assert hunt.judge(failure).enough
     hunt.end()
-    assert hunt.results.hunt.is_present is False
+    assert hunt.results.hunt.rank is None
     assert "nothing is known of the present nodes" in hunt.results.conclusion
     assert not any(KEPT_LABEL in node["metadata"]["labels"] for node in cluster.nodes)
 
@@ -129,6 +130,24 @@ def test_the_look_is_no_measure_of_the_time_and_cost_of_a_draw(hunt, store):
     assert store.campaigns.change_seconds("draws") == ()
     hunt.look(120)
     assert len(store.campaigns.change_seconds("draws")) == 1
+
+
+def test_other_campaigns_do_not_replace_what_it_kept_until_the_label_is_gone(
+    hunt, resources, cluster, eks, monkeypatch
+):
+    monkeypatch.setattr(NodeCount, "faults", lambda *_: [])
+    hunt.begin({"hunt": {"test": "rtt", "at_most": "1 s"}})
+    assert hunt.look(100).enough
+    hunt.end()
+    updates, later = len(eks.updates), Hunt(resources, "later")
+    for field, raw in (("draws", {}), ("sweep", {"sweep": {"nodes": [2, 3]}})):
+        with pytest.raises(InvalidCampaign, match=f"{field}: would replace the nodes that camp k"):
+            later.plan({**raw, "dry_run": True})
+    assert len(eks.updates) == updates
+    later.plan({"hunt": {"test": "rtt"}, "dry_run": True})
+    for node in cluster.nodes:
+        node["metadata"]["labels"].pop(KEPT_LABEL, None)
+    later.plan({"dry_run": True})
 
 
 class TestContinued:

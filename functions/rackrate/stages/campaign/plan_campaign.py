@@ -11,6 +11,7 @@ from rackrate.changes.base import Change, Value
 from rackrate.errors import Fault, InvalidCampaign, InvalidPlan
 from rackrate.executions.campaigns import Campaigns, CampaignStep
 from rackrate.executions.earlier import check_earlier_runs
+from rackrate.measure.nodes import KEPT_LABEL, NODES
 from rackrate.plan.campaign import Campaign, Uploaded, check_plans, read_campaign
 from rackrate.plan.campaign_estimate import (
     campaign_estimate,
@@ -36,7 +37,7 @@ from rackrate_contract.campaign import CampaignKind, CampaignStatus
 from rackrate_contract.document import Document, Json
 from rackrate_contract.estimates import CampaignEstimate, Estimates, Power
 from rackrate_text.names import is_id
-from rackrate_text.words import counted
+from rackrate_text.words import counted, listed
 
 #: The figures of a dry run: how many draws answer for these true ratios ...
 _EFFECTS = (2.0, 1.3, 1.1, 1.0)
@@ -251,6 +252,8 @@ def _read_steps(
         # Without its values nothing is known of its nodes, but the plan can be checked.
         values, change = (None,), DRAWS
     counts = {value: change.node_count(value, settings.node_count) for value in values}
+    if campaign.hunt is None and not change.needs_nodes:
+        _check_kept(campaign.kind, resources, faults)
     plans = check_plans(
         campaign.plan,
         counts.values(),
@@ -265,6 +268,15 @@ def _read_steps(
             only = "draws compare arms, and this is one"
             faults.add("plan.arms", only, "name two arms, or sweep over values with one")
     return _Steps(change, counts, plans)
+
+
+def _check_kept(field: str, resources: Resources, faults: Faults) -> None:
+    """Add a fault if new nodes would replace some that a hunt has kept."""
+    labels = (node["metadata"]["labels"] for node in resources.cluster.list(NODES, KEPT_LABEL))
+    if hunts := sorted({each[KEPT_LABEL] for each in labels}):
+        problem = f"would replace the nodes that {listed(hunts)} kept"
+        release = f"kubectl label node --selector {KEPT_LABEL} {KEPT_LABEL}-"
+        faults.add(field, problem, f"give them up: {release}")
 
 
 def _estimate_steps(
