@@ -19,9 +19,8 @@ from benchmarks.draws import ONE_IN_FOUR, TWO_LEVELS, Luck, skewed, skewed_down
 from benchmarks.simulation import LOW, Floats, Line, Proof, errors, means
 from benchmarks.worlds import log_normal as normal
 from lab.fabric.luck import POSITIONS
-from rackrate.plan.hunt import HuntFor
-from rackrate.verdict.hunt import chance_of, of_present, stop_hunt, value_of_going_on
-from rackrate_contract.campaign import Hunt
+from rackrate.verdict.hunt import of_present, stop_hunt, value_of_going_on
+from rackrate_contract.campaign import Hunt, HuntGoal
 
 proof = Proof()
 
@@ -43,11 +42,11 @@ SMOOTH = (Luck("normal", normal), Luck("skewed", skewed), Luck("skewed down", sk
 LUCKS = (*SMOOTH, TWO_LEVELS, ONE_IN_FOUR, Luck("the lab's", of_lab, levels=(1 / POSITIONS,)))
 
 
-def rule(**goal: float) -> HuntFor:
+def rule(**goal: float) -> HuntGoal:
     """What a hunt hunts for; without a goal it goes by rank."""
-    goals = dict.fromkeys(("target", "best_share", "dollars_per_percent")) | goal
+    nothing = dict.fromkeys(("endpoint", "target", "best_share", "dollars_per_percent"))
     names = {"test": "t", "metric": "m", "unit": "B", "better": "higher", "arm": "a"}
-    return HuntFor.from_json({**names, **goals})
+    return HuntGoal.from_json({**names, **nothing, **goal})
 
 
 RULES = {
@@ -60,17 +59,15 @@ RULES = {
 }
 
 
-def ended(wanted: HuntFor, levels: Floats, halves: Floats) -> tuple[int, Hunt]:
-    """How many draws a hunt makes of those that it may make, and what it knows then."""
+def ended(goal: HuntGoal, levels: Floats, halves: Floats, first: int = 1) -> tuple[int, Hunt]:
+    """How many draws a hunt makes of those that it may make, and what it knows then.
+
+    It makes at least `first`.
+    """
     most = levels.size
-    for draws in range(1, most + 1):
-        present, left = levels[:draws], most - draws
-        hunt = Hunt.model_construct(
-            draws=[None] * draws,
-            chance=chance_of(present, wanted),
-            **of_present(present, halves[:draws], wanted, left, 100 * SIZE * 10),
-            goal="",
-        )
+    for draws in range(first, most + 1):
+        known = of_present(levels[:draws], halves[:draws], goal, most - draws, 100 * SIZE * 10)
+        hunt = Hunt.model_construct(**dict(goal), **known, draws=[None] * draws)
         if stop_hunt(hunt, after=draws, most=most) is not None:
             break
     return draws, hunt
@@ -108,11 +105,7 @@ def gains(runs: int, luck: Luck, draws: int) -> Iterator[Line]:
     def simulate(chance: np.random.Generator) -> float:
         levels = luck.noise(chance, (12,)) + ERRORS[0] * chance.normal(size=12)
         predicted = value_of_going_on(levels[:draws], 12 - draws)
-        for end in range(draws + 1, 13):
-            rest = of_present(levels[:end], np.full(end, 0.0), RULES["by rank"], 1, None)
-            hunt = Hunt.model_construct(draws=[None] * end, chance=None, goal="", **rest)
-            if stop_hunt(hunt, after=end, most=12) is not None:
-                break
+        end, _ = ended(RULES["by rank"], levels, np.zeros(12), draws + 1)
         return predicted - float(levels[end - 1])
 
     seed, excess = means(runs, simulate, "gains", luck.name, draws)

@@ -30,7 +30,6 @@ from ..reading.campaign_input import (
     check_about_arms,
     check_requirements,
     read_campaign,
-    read_hunt,
 )
 from ..reading.campaigns import Campaign
 from ..reading.kinds import CAMPAIGN
@@ -93,9 +92,12 @@ ContinueOption = Annotated[
     typer.Option(
         "--continue",
         metavar="CAMPAIGN",
-        help="Go on with the steps of a campaign that ended.",
+        help="Go on with the steps of a campaign that ended; a hunt looks at its nodes again.",
         autocompletion=complete_campaign,
     ),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Only plan: print steps, time, cost and draws needed.")
 ]
 
 
@@ -117,10 +119,7 @@ def run_campaign(
     ] = None,
     out: OutOption = Path("out"),
     require: RequireOption = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Only plan: print steps, time, cost and draws needed."),
-    ] = False,
+    dry_run: DryRunOption = False,
     detach: Annotated[
         bool, typer.Option("--detach", help="Return after the start, and print the campaign's id.")
     ] = False,
@@ -134,25 +133,45 @@ def run_campaign(
 
     Example: rackrate campaign run --draws 4-12 --budget 5 --require 'tcp-1 better'
     """
-    requirements = parse_requirements(require or ())
     options = Options(
         file, plan, draws, sweep, runs_per_step, budget, series, continues, seed, dry_run
     )
-    document = read_campaign(options)
-    check_requirements(requirements, document, detach=detach)
-    campaign_id = new_id("campaign") if name is None else checked_id(CAMPAIGN, name)
-    if not detach:
-        files.prepare(out)
-    stack = _stack(stack_name)
-    if continues is not None:
-        document["continue"] = find_finished(stack, CAMPAIGN, continues).id
-    text = as_text(document, options)
     output = Output(as_json, is_verbose=verbose)
+    at_end = AtEnd(parse_requirements(require or ()), out)
+    _start(output, stack_name, options, at_end, name=name, detach=detach)
+
+
+def _start(
+    output: Output,
+    stack_name: str,
+    options: Options,
+    at_end: AtEnd,
+    *,
+    name: str | None = None,
+    detach: bool = False,
+) -> None:
+    """Start a campaign, and follow it to its end unless it is to be detached."""
+    document = read_campaign(options)
+    check_requirements(at_end.requirements, document, detach=detach)
+    campaign_id = new_id("campaign") if name is None else checked_id(CAMPAIGN, name)
+    if at_end.out is not None and not detach:
+        files.prepare(at_end.out)
+    stack = _stack(stack_name)
+    if options.continues is not None:
+        before = find_finished(stack, CAMPAIGN, options.continues)
+        if options.hunt is not None and before.kind != "hunt":
+            raise Refusal(f"{before.id} is no hunt; use `rackrate campaign run --continue`.")
+        document["continue"] = before.id
+    text = as_text(document, options)
     output.note(f"Campaign {campaign_id} on stack {stack.name}")
     if detach:
-        _detach(output, stack, campaign_id, text)
+        arn = stack.start(CAMPAIGN, campaign_id, text)
+        output.note(f"`rackrate campaign watch {campaign_id}` follows it to its end.")
+        output.line(campaign_id)
+        started = {"campaign": {"id": campaign_id}, "stack": stack.name, "execution_arn": arn}
+        output.document(started)
         return
-    run_to_the_end(output, stack, campaign_id, text, AtEnd(requirements, out))
+    run_to_the_end(output, stack, campaign_id, text, at_end)
 
 
 def run_to_the_end(
@@ -175,13 +194,6 @@ def run_to_the_end(
     raise typer.Exit(interruption.exit_code if interruption.count else code)
 
 
-def _detach(output: Output, stack: Stack, campaign_id: str, text: str) -> None:
-    arn = stack.start(CAMPAIGN, campaign_id, text)
-    output.note(f"`rackrate campaign watch {campaign_id}` follows it to its end.")
-    output.line(campaign_id)
-    output.document({"campaign": {"id": campaign_id}, "stack": stack.name, "execution_arn": arn})
-
-
 @app.command("hunt", cls=Command)
 @one_sentence
 def hunt_nodes(
@@ -202,19 +214,9 @@ def hunt_nodes(
     most: Annotated[int | None, typer.Option(metavar="N", min=1, max=60, help="Draws.")] = None,
     plan: PlanOption = None,
     budget: BudgetOption = None,
-    continues: Annotated[
-        str | None,
-        typer.Option(
-            "--continue",
-            metavar="CAMPAIGN",
-            help="Look again at the nodes that a hunt kept; draw only with --most.",
-            autocompletion=complete_campaign,
-        ),
-    ] = None,
+    continues: ContinueOption = None,
     out: OutOption = Path("out"),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only plan: print steps, time and cost.")
-    ] = False,
+    dry_run: DryRunOption = False,
     stack_name: StackOption = "rackrate",
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -227,7 +229,7 @@ def hunt_nodes(
 
     Example: rackrate campaign hunt rtt --at-most '90 us' --most 12 --budget 5
     """
-    goal: dict[str, Json | None] = {
+    goal: dict[str, Json] = {
         "test": test,
         "metric": metric,
         "arm": arm,
@@ -243,19 +245,9 @@ def hunt_nodes(
         budget=budget,
         continues=continues,
         dry_run=dry_run,
+        hunt={field: value for field, value in goal.items() if value is not None},
     )
-    document = read_hunt(options, goal)
-    campaign_id = new_id("campaign")
-    files.prepare(out)
-    stack = _stack(stack_name)
-    if continues is not None:
-        kept = find_finished(stack, CAMPAIGN, continues)
-        if kept.kind != "hunt":
-            raise Refusal(f"{kept.id} is no hunt; use `rackrate campaign run --continue`.")
-        document["continue"] = kept.id
-    output = Output(as_json, is_verbose=verbose)
-    output.note(f"Campaign {campaign_id} on stack {stack.name}")
-    run_to_the_end(output, stack, campaign_id, as_text(document, options), AtEnd((), out))
+    _start(Output(as_json, is_verbose=verbose), stack_name, options, AtEnd((), out))
 
 
 @app.command("watch", cls=Command)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackrate_text.units import UNKNOWN, change, changes, dollars, duration, percent, quantity
-from rackrate_text.words import counted, host_name, listed, metric_of_test
+from rackrate_text.words import counted, host_name, listed
 
 from ..reading.campaigns import Campaign
 from ..reading.records import GOOD
@@ -38,17 +38,11 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
         console.print(_sweep_table(cells, console.width))
     if (hunt := results.hunt) is not None:
         console.print(_hunt_table(hunt, console.width))
-        say(console, hunt.text)
-        if results.stopped is not None:
-            say(console, results.stopped.text)
-        is_over = results.stopped is not None
-        say(console, hunt.kept_in_words(results.campaign.id, is_over=is_over))
     elif not results.answers and not results.sweep:
         say(console, "No answer: too few runs have results.")
+    if verbose or not (results.answers or results.sweep):
         say(console, results.conclusion)
-    elif verbose:
-        say(console, results.conclusion)
-    if (results.answers or results.sweep) and not verbose:  # the conclusion has it too
+    else:  # the conclusion has it too
         for sentence in sentences(results.capacity, {s.value: s.change for s in results.steps}):
             say(console, sentence)
     sides = _sides(results.answers)
@@ -71,7 +65,7 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
     for reason in dict.fromkeys(why for each in results.capacity for why in each.reasons):
         say(console, f"Not filled: {reason.rstrip('.')}.", style="red")
     say(console, _summary(results))
-    if verbose and results.stopped is not None:
+    if results.stopped is not None and (verbose or results.hunt is not None):
         say(console, results.stopped.text)
 
 
@@ -183,8 +177,7 @@ def _sweep_table(cells: Sequence[SweepCell], width: int) -> Table:
 
 def _hunt_table(hunt: Hunt, width: int) -> Table:
     table = plain_table(width)
-    name = metric_of_test(hunt.test, hunt.metric)
-    add_columns(table, "Draw", name, "95 % CI", "Nodes", overflow="fold")
+    add_columns(table, "Draw", hunt.name, "95 % CI", "Nodes", overflow="fold")
     for number, draw in enumerate(hunt.draws, start=1):
         nodes = listed(map(host_name, draw.nodes), most=2)
         table.add_row(str(number), *hunt.figures(draw), Text(nodes))

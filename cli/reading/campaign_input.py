@@ -25,7 +25,7 @@ _DRAWS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?")
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `rackrate campaign run`, as the user gave them. None means not given."""
+    """The options of `rackrate campaign run` or `hunt`, as given. None means not given."""
 
     file: Path | None = None
     plan: Path | None = None
@@ -37,6 +37,8 @@ class Options:
     continues: str | None = None
     seed: int | None = None
     dry_run: bool = False
+    hunt: Mapping[str, Json] | None = None
+    """The given fields of `hunt`; None for other campaigns."""
 
 
 def read_campaign(options: Options) -> dict[str, Json]:
@@ -53,6 +55,7 @@ def read_campaign(options: Options) -> dict[str, Json]:
     if options.sweep is not None:
         document["sweep"] = parse_sweep(options.sweep)
     fields: dict[str, Json] = {
+        "hunt": dict(options.hunt or {}) or None,
         "runs_per_step": options.runs_per_step,
         "budget_dollars": options.budget,
         "series": options.series,
@@ -62,27 +65,6 @@ def read_campaign(options: Options) -> dict[str, Json]:
     }
     document |= {name: value for name, value in fields.items() if value is not None}
     _check_document(document, str(options.file))
-    return document
-
-
-def read_hunt(options: Options, goal: Mapping[str, Json | None]) -> dict[str, Json]:
-    """The input of a hunt. Raises Refusal for one that cannot be.
-
-    Args:
-        options: the options that other campaigns have, too.
-        goal: the fields of `hunt`; None for those that were not given.
-    """
-    document = read_campaign(options)
-    given: dict[str, Json] = {name: value for name, value in goal.items() if value is not None}
-    if given and options.continues is not None:
-        raise Refusal(
-            f"--continue takes over the goal of the hunt; leave out {listed(given)}, because only"
-            " --most and --budget may differ."
-        )
-    if "test" not in given and options.continues is None:
-        raise Refusal("A hunt needs a test; name one, such as `rackrate campaign hunt rtt`.")
-    if given:
-        document["hunt"] = given
     return document
 
 
@@ -177,8 +159,11 @@ def _check_together(options: Options) -> None:
             f"--runs-per-step is {options.runs_per_step}; write 1 to {MOST_RUNS_PER_STEP}."
         )
     if options.continues is None:
+        if options.hunt is not None and "test" not in options.hunt:
+            raise Refusal("A hunt needs a test; name one, such as `rackrate campaign hunt rtt`.")
         return
     taken_over = {
+        **(options.hunt or {}),
         "--file": options.file,
         "--plan": options.plan,
         "--sweep": options.sweep,
@@ -190,7 +175,7 @@ def _check_together(options: Options) -> None:
     if wrong:
         raise Refusal(
             f"--continue takes over the input of the campaign; leave out {listed(wrong)}, because"
-            " only --draws and --budget may differ."
+            f" only {'--draws' if options.hunt is None else '--most'} and --budget may differ."
         )
 
 

@@ -11,28 +11,20 @@ from pydantic import ConfigDict, Field
 
 from rackrate_contract.capacity import UNFILLED, Capacity, Launch
 from rackrate_contract.document import Document, Json
-from rackrate_contract.verdicts import (
-    Better,
-    Difference,
-    Ends,
-    Judged,
-    Levels,
-    OnMetric,
-    Word,
-)
+from rackrate_contract.verdicts import Difference, Ends, Judged, Levels, OnMetric, Word
 from rackrate_text.units import UNKNOWN, quantity
-from rackrate_text.words import counted, host_name, listed
+from rackrate_text.words import counted
 
 CAMPAIGN: Literal["rackrate.campaign.v1"] = "rackrate.campaign.v1"
 #: What a campaign's steps have in common: each gets new nodes, each has another value, or they are
 #: runs that were made before. A hunt draws new nodes of one arm until they are good enough.
 CampaignKind = Literal["draws", "sweep", "pool", "hunt"]
+StopReason = Literal["settled", "no prospect", "most", "budget", "failures", "unfilled", "found"]
 _Ended = Literal["succeeded", "degraded", "failed", "aborted", "timed_out"]
 CampaignStatus = Literal[_Ended, "running", "invalid", "dry_run", "skipped"]
 #: What an answer is about. With fewer than `LEAST_DRAWS` draws nothing can be said of the group.
 #: A pool of fewer stacks is about those.
 AnswerScope = Literal["these draws", "these stacks", "the placement group"]
-_NODES_NAMED = 4
 #: Separates the ids of the runs of a draw.
 BETWEEN_RUNS = ", "
 
@@ -225,75 +217,60 @@ class HuntedDraw(Document):
     """Its interval within the run, from the variability between blocks; null with one block."""
 
 
-class SinceKept(Document):
-    """What has become of the nodes that an earlier hunt kept."""
+class SinceEarlierHunt(Document):
+    """What has become of the nodes that an earlier hunt measured last."""
 
     campaign: str
     """Such as `campaign campaign-20261121-082710-d4cc`."""
     gone: tuple[str, ...]
-    """The kept nodes that were not found any more; `ratio` is null if there are any."""
+    """Those that were not found any more; `ratio` is null if there are any."""
     ratio: float | None
     """The figure now divided by the figure then."""
     ci95: Ends | None
 
 
-class Hunt(Document):
-    """The present nodes of an arm among all placements that draws may give."""
+class HuntGoal(OnMetric):
+    """What a hunt hunts for. At most one of the last three is set."""
 
-    test: str
-    metric: str
-    unit: str
-    better: Better
     arm: str
+    endpoint: str | None
+    """What each of its nodes is measured towards, as in the plan; null: another of its nodes."""
+    target: float | None
+    """A value that is good enough, in the metric's unit."""
+    best_share: float | None
+    """Among which share of placements the nodes are to be."""
+    dollars_per_percent: float | None
+    """What 1 % better is worth."""
+
+
+class Hunt(HuntGoal):
+    """The present nodes of an arm among all placements that draws may give.
+
+    All that is known of the present nodes is null if they were not measured.
+    """
+
     arm_title: str
-    goal: str
-    """What is good enough, in words."""
     draws: tuple[HuntedDraw, ...]
-    """In order. The last is the present placement if `is_present`."""
-    is_present: bool
-    """Whether the present nodes were measured; not if the last step has no result."""
+    """In order. The last is the present placement, if that was measured."""
     met: bool | None = None
-    """Whether they are good enough; null without a goal, and if they were not measured."""
+    """Whether the present nodes are good enough; null without a goal."""
     rank: int | None = None
     """Among the draws; 1 is the best."""
     better_than: float | None = None
     """The share of placements than which the present one is better."""
     better_than_ci95: Ends | None = None
-    chance: float | None
+    chance: float | None = None
     """The probability that the next draw meets the goal; null if it is not known."""
     gain: float | None = None
     """What going on would gain on average, in the metric's unit: with as many draws as the hunt
     has left, at least one, and stopping in time. Null with fewer than three draws."""
     dollars_per_draw: float | None
-    since: SinceKept | None
-    text: str
-    """The same in sentences."""
-
-    @property
-    def headline(self) -> str:
-        """The first of the sentences."""
-        return self.text.partition(". ")[0].rstrip(".") + "."
+    since: SinceEarlierHunt | None
 
     def figures(self, draw: HuntedDraw) -> tuple[str, str]:
         """A draw's value, and its interval or a dash."""
         ends = [quantity(end, self.unit) for end in draw.ci95 or ()]
         return quantity(draw.value, self.unit), " to ".join(ends) or UNKNOWN
-
-    def kept_in_words(self, campaign_id: str, *, is_over: bool) -> str:
-        """What has become of the present nodes, in sentences.
-
-        Args:
-            campaign_id: the hunt.
-            is_over: whether it came to its end. The nodes of a hunt that failed get no label.
-        """
-        if not (self.is_present and is_over):
-            return "No nodes were kept."
-        names = listed(map(host_name, self.draws[-1].nodes), most=_NODES_NAMED)
-        return (
-            f"Kept, with the label rackrate.dev/kept: {names}. Protect them from scale-in, and from"
-            " consolidation by karpenter.sh/do-not-disrupt."
-            f" `rackrate campaign hunt --continue {campaign_id}` measures them again."
-        )
 
 
 class CampaignStopped(Document):
@@ -302,13 +279,21 @@ class CampaignStopped(Document):
     after: int
     """The number of steps that it had made."""
     most: int
-    why: Literal["settled", "no prospect", "most", "budget", "failures", "unfilled", "found"]
+    why: StopReason
     """`found`: a hunt's present nodes are good enough. `no prospect`: more draws would hardly
     settle another answer, or meet a hunt's goal. `budget`: the next step would have exceeded the
     budget. `failures`: too many steps failed in a row. `unfilled`: EC2 had no capacity for too many
     steps in a row."""
     text: str
     """The same in a sentence."""
+
+    @classmethod
+    def because(
+        cls, why: StopReason, reason: str, *, after: int, most: int, noun: str
+    ) -> CampaignStopped:
+        """With the end of a sentence as the reason; `noun` is what its steps are called."""
+        text = f"Stopped after {after} of at most {counted(most, noun)}: {reason}."
+        return cls(after=after, most=most, why=why, text=text)
 
 
 class CampaignResults(Document):

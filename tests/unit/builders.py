@@ -8,7 +8,7 @@ from typing import Any
 from rackrate.measure.trials import Trial
 from rackrate.plan.arms import ArmChoice
 from rackrate.plan.model import CATALOGUE, Plan
-from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.plan.planned_run import PlannedRun
 from rackrate.registry import load_test
 from rackrate.settings import NODE_GROUP_LABEL
 from rackrate.tools.base import TestBase
@@ -16,7 +16,7 @@ from rackrate_contract.arms import Arm, InstanceNetwork, InstancePlacement, Node
 from rackrate_contract.estimates import Cost, Estimates
 from rackrate_contract.selectors import Selector
 from rackrate_contract.trials import TrialKey
-from rackrate_contract.verdicts import Baseline, Pairs, Verdict
+from rackrate_contract.verdicts import Baseline, OnMetric, Pairs, Verdict
 
 TESTS = tuple(load_test({"name": name, **CATALOGUE[name]}) for name in ("tcp-1", "tcp-8", "rtt"))
 
@@ -187,9 +187,7 @@ def planned_run(plan: Plan, arms: Iterable[Arm], **changes: Any) -> PlannedRun:
         "plan": plan,
         "compare_with_baseline": None,
         "metrics": tuple(
-            ComparedMetric(
-                test=test.name, metric=metric.name, unit=metric.unit, better=metric.better
-            )
+            OnMetric(test=test.name, metric=metric.name, unit=metric.unit, better=metric.better)
             for test in plan.tests
             for metric in test.metrics
         ),

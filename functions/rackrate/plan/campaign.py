@@ -26,10 +26,10 @@ from rackrate.plan.faults import (
     whole_numbers,
 )
 from rackrate.plan.fields import without_started_by
-from rackrate.plan.hunt import HuntFor, read_hunt
+from rackrate.plan.hunt import read_hunt
 from rackrate.plan.model import Plan
 from rackrate.settings import Settings, StackArm
-from rackrate_contract.campaign import CampaignKind
+from rackrate_contract.campaign import CampaignKind, HuntGoal
 from rackrate_contract.document import Document, Json
 from rackrate_text.words import listed, nearest
 
@@ -80,7 +80,7 @@ class Campaign(Document):
     draws: Draws | None
     sweep: Sweep | None
     pool: tuple[str | Uploaded, ...] | None
-    hunt: HuntFor | None = None
+    hunt: HuntGoal | None = None
     pause_minutes: int = 0
     series: str | None
     skip_if_running: bool = False

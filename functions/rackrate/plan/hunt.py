@@ -11,33 +11,18 @@ from rackrate.plan.check_tests import read_test
 from rackrate.plan.faults import Faults, name_of, shown
 from rackrate.plan.model import CATALOGUE
 from rackrate.settings import StackArm
-from rackrate.tools.base import Metric, TestBase
-from rackrate_contract.document import Document, Json
-from rackrate_contract.verdicts import Better
+from rackrate.tools.base import Metric
+from rackrate_contract.campaign import HuntGoal
+from rackrate_contract.document import Json
 from rackrate_text.units import quantity, read_quantity
-from rackrate_text.words import listed, nearest
 
 #: The fields that say what is good enough.
 _GOALS = ("at_most", "at_least", "best_share", "dollars_per_percent")
 
 
-class HuntFor(Document):
-    """What a hunt hunts for. At most one of the last three is set."""
-
-    test: str
-    metric: str
-    unit: str
-    better: Better
-    arm: str
-    target: float | None
-    """A value that is good enough, in the metric's unit."""
-    best_share: float | None
-    dollars_per_percent: float | None
-
-
 def read_hunt(
     model: CampaignInput, *, most: int, arms: Sequence[StackArm], idles: bool, faults: Faults
-) -> tuple[HuntFor | None, Json]:
+) -> tuple[HuntGoal | None, Json]:
     """What a campaign hunts for, and the plan of its runs, which measure only the hunted arm.
 
     Args:
@@ -66,9 +51,7 @@ def read_hunt(
     usual = [*(arm.name for arm in arms if not arm.baseline), *names, ""]
     arm = usual[0] if hunt.arm is None else hunt.arm
     if arm not in names:
-        problem = f"the stack has no arm {shown(arm)}{nearest(arm, names)}"
-        faults.add("hunt.arm", problem, f"use one of {listed(names, 'or')}")
-    test = _test(hunt.test, plan.get("tests", [hunt.test]), faults)
+        faults.add_unknown("hunt.arm", "the stack has no arm", arm, names)
     given = [name for name in _GOALS if getattr(hunt, name) is not None]
     if len(given) > 1:
         problem = f"excludes {given[0]}: a hunt has one goal"
@@ -78,39 +61,34 @@ def read_hunt(
     if least > most:
         problem = f"takes {least} draws to be shown, more than the most, {most}"
         faults.add("hunt.best_share", problem, "write a larger share, or raise draws")
-    metric = None if test is None else _metric(hunt, test, faults)
+    metric = _metric(hunt, plan.get("tests", [*CATALOGUE]), faults)
     target = None if metric is None else _target(hunt, metric, faults)
     if metric is None or len(faults) > known:
         return None, plan
     unit, better = metric.unit, metric.better
-    wanted = HuntFor.from_fields(
+    goal = HuntGoal.from_fields(
         hunt, metric=metric.name, unit=unit, better=better, arm=arm, target=target
     )
     measured: Json | str = arm
     if hunt.endpoint is not None:
         measured = {"name": arm, "nodes": arm, "endpoint": hunt.endpoint}
-    return wanted, {"tests": [hunt.test], **plan, "arms": [measured]}
+    return goal, {"tests": [hunt.test], **plan, "arms": [measured]}
 
 
-def _test(name: str, entries: Any, faults: Faults) -> TestBase | None:
-    """The hunted test among those of the plan; other faults of the plan are found later."""
+def _metric(hunt: HuntInput, entries: Any, faults: Faults) -> Metric | None:
+    """The hunted metric, of one of a plan's tests; other faults of the plan are found later."""
     entries = entries if isinstance(entries, list) else []
     named = {each if isinstance(each, str) else name_of(each): each for each in entries}
-    if name in named and (named[name] != name or name in CATALOGUE):
-        return read_test(named[name], "", Faults())
-    known = [each for each in named if each is not None and each != name] or [*CATALOGUE]
-    problem = f"the plan has no test {shown(name)}{nearest(name, known)}"
-    faults.add("hunt.test", problem, f"use one of {listed(known, 'or')}, or add it to plan.tests")
-    return None
-
-
-def _metric(hunt: HuntInput, test: TestBase, faults: Faults) -> Metric | None:
+    if hunt.test not in named:
+        known, otherwise = [*filter(None, named)], ", or add it to plan.tests"
+        faults.add_unknown("hunt.test", "the plan has no test", hunt.test, known, otherwise)
+        return None
+    if (test := read_test(named[hunt.test], "", Faults())) is None:
+        return None
     by_name = {metric.name: metric for metric in test.metrics}
-    if hunt.metric is None or hunt.metric in by_name:
-        return test.primary if hunt.metric is None else by_name[hunt.metric]
-    problem = f"{test.name} has no metric {shown(hunt.metric)}{nearest(hunt.metric, by_name)}"
-    faults.add("hunt.metric", problem, f"use one of {listed(by_name, 'or')}")
-    return None
+    if hunt.metric is not None and hunt.metric not in by_name:
+        faults.add_unknown("hunt.metric", f"{test.name} has no metric", hunt.metric, by_name)
+    return by_name.get(hunt.metric or test.primary.name)
 
 
 def _target(hunt: HuntInput, metric: Metric, faults: Faults) -> float | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rackrate.plan.campaign import Campaign
 from rackrate.plan.fields import IfBusy
-from rackrate.plan.planned_run import ComparedMetric
 from rackrate_contract.document import Document, Json
 from rackrate_contract.estimates import CampaignEstimate
+from rackrate_contract.verdicts import OnMetric
 
 
 class PlannedCampaign(Document):
@@ -17,7 +17,7 @@ class PlannedCampaign(Document):
     campaign: Campaign
     input: Json
     """The input as it was given, with what it took over from the campaign that it continues."""
-    metrics: tuple[ComparedMetric, ...]
+    metrics: tuple[OnMetric, ...]
     """What it compares."""
     threshold: float
     """Differences below this share do not matter."""

@@ -6,16 +6,7 @@ from rackrate.plan.model import Plan
 from rackrate_contract.arms import Arm, Node
 from rackrate_contract.document import Document
 from rackrate_contract.estimates import Estimates
-from rackrate_contract.verdicts import Better
-
-
-class ComparedMetric(Document):
-    """A metric that the run will compare."""
-
-    test: str
-    metric: str
-    unit: str
-    better: Better
+from rackrate_contract.verdicts import OnMetric
 
 
 class PlannedRun(Document):
@@ -26,7 +17,7 @@ class PlannedRun(Document):
     plan: Plan
     compare_with_baseline: str | None
     """The name of the baseline that stood for the earlier runs."""
-    metrics: tuple[ComparedMetric, ...]
+    metrics: tuple[OnMetric, ...]
     arms: tuple[Arm, ...]
     load_nodes: tuple[Node, ...] = ()
     """The stack's load nodes; empty if it has none, or no test of the plan uses them."""

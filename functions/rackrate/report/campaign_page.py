@@ -9,7 +9,6 @@ from rackrate.report.sections import (
     campaign,
     campaign_meaning,
     capacity,
-    hunt,
     steps,
     sweep,
 )
@@ -33,7 +32,6 @@ def render_campaign(document: CampaignResults) -> str:
             campaign.opening(page),
             campaign_meaning.meaning_section(page),
             campaign.differences(page),
-            hunt.hunt_section(page),
             answers.answers_section(page),
             sweep.sweep_section(page),
             capacity.capacity_section(page),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rackrate.plan.model import Plan
-from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.plan.planned_run import PlannedRun
 from rackrate.results.pool import stack_of
 from rackrate.verdict import campaign, sweeps
 from rackrate.verdict import hunt as hunting
@@ -29,7 +29,7 @@ from rackrate_contract.campaign import (
 from rackrate_contract.capacity import sentences
 from rackrate_contract.document import Json
 from rackrate_contract.results import Results
-from rackrate_contract.verdicts import Difference, Verdict
+from rackrate_contract.verdicts import Difference, OnMetric, Verdict
 from rackrate_text.words import listed
 
 #: The fact about runs that always differs between draws.
@@ -77,7 +77,10 @@ def build_campaign(
             cells, title=lambda value: titles[value], grows=facts.swept == _GROWS
         )
     elif is_hunt:
-        conclusion = "No draw of this hunt was measured." if hunt is None else hunt.text
+        conclusion = "No draw of this hunt was measured."
+        if hunt is not None:
+            kept = hunting.kept_in_words(hunt, facts.id, stopped)
+            conclusion = " ".join([*hunting.sentences(hunt), kept])
     else:
         conclusion = campaign.conclusion(
             answers, pooled_differences=differed if is_pool else None, pooling=pooling
@@ -234,7 +237,7 @@ def _planned(run: Results) -> PlannedRun:
         execution_arn=run.run.execution_arn,
         plan=Plan.from_json(run.plan),
         compare_with_baseline=None,
-        metrics=tuple(map(ComparedMetric.from_fields, run.metrics)),
+        metrics=tuple(map(OnMetric.from_fields, run.metrics)),
         arms=run.arms,
         placeholder_nodes=False,
         image=run.versions.image,

@@ -250,15 +250,7 @@ def stop(answers: Sequence[Answer], *, after: int, least: int, most: int) -> Cam
         reason = reason_to_stop(answers, "answer", unit="draws", measured=after, most=most)
     else:
         reason = ("most", "there is no answer") if after >= most else None
-    if reason is None:
-        return None
-    why, because = reason
-    return CampaignStopped(
-        after=after,
-        most=most,
-        why=why,
-        text=f"Stopped after {after} of at most {most} draws: {because}.",
-    )
+    return reason and CampaignStopped.because(*reason, after=after, most=most, noun="draw")
 
 
 def conclusion(

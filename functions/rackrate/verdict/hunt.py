@@ -18,26 +18,32 @@ docs/statistics.md explains the method; benchmarks/hunt.py measures its regret a
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
 
-from rackrate.plan.hunt import HuntFor
 from rackrate.verdict.capacity import interval_of_share
 from rackrate.verdict.enough import LEAST_PROSPECT
-from rackrate.verdict.estimate import CONFIDENCE, TINY, ratios
+from rackrate.verdict.estimate import CONFIDENCE, TINY, Estimate, ratios
 from rackrate.verdict.layout import Floats
 from rackrate_contract.arms import arm_titles, in_arm
-from rackrate_contract.campaign import CampaignStopped, Hunt, HuntedDraw, SinceKept
+from rackrate_contract.campaign import (
+    CampaignStopped,
+    Hunt,
+    HuntedDraw,
+    HuntGoal,
+    SinceEarlierHunt,
+    StopReason,
+)
 from rackrate_contract.document import Json
 from rackrate_contract.results import Results
-from rackrate_contract.student import outside, student_t
+from rackrate_contract.student import outside
 from rackrate_contract.verdicts import Ends
 from rackrate_text.units import change_with_interval, dollars, percent, quantity
-from rackrate_text.words import capitalized, counted, host_name, listed, metric_of_test
+from rackrate_text.words import capitalized, counted, host_name, listed
 
 #: With fewer draws nothing is known of the draws to come.
 LEAST_DRAWS = 3
@@ -115,120 +121,115 @@ def value_of_going_on(levels: Floats, left: int, cost: float = 0.0) -> float:
 
 def hunted(
     runs: Sequence[Results],
-    wanted: HuntFor,
+    goal: HuntGoal,
     *,
+    earlier: Mapping[str, str],
+    last_run_id: str,
     left: int,
-    is_present: bool,
     dollars_per_draw: float | None,
-    earlier: Sequence[str] = (),
 ) -> Hunt | None:
     """What a hunt knows; None before its first figure.
 
     Args:
         runs: the results of its draws, in order.
-        wanted: what it hunts for.
+        goal: what it hunts for.
+        earlier: the hunt that a run is from, by its id, if that is one that this continues.
+        last_run_id: the run of the nodes that are there now, which may have no results.
         left: how many draws it has left.
-        is_present: whether the last of these runs measured the nodes that are there now.
         dollars_per_draw: what another draw costs; None if no price is known.
-        earlier: where the first of these runs are from, if they are of hunts that it continues.
     """
-    measured = [draw for run in runs if (draw := _draw(run, wanted)) is not None]
+    measured = [draw for run in runs if (draw := _draw(run, goal)) is not None]
     if not measured:
         return None
-    is_present = is_present and measured[-1].run_id == runs[-1].run.id
-    # The same nodes, measured again, are the same placement.
-    draws = [
-        each
-        for each, following in zip(measured, [*measured[1:], None], strict=True)
-        if following is None or following.nodes != each.nodes
-    ]
-    kept = len([run for run in runs[: len(earlier)] if _draw(run, wanted) is not None])
+    before = [draw for draw in measured if draw.run_id in earlier]
     since = None
-    if 0 < kept < len(measured):
-        since = _since(measured[kept - 1], measured[kept], earlier[-1])
-    levels = _sign(wanted) * np.log([draw.value for draw in draws])
-    halves = np.array([_half(draw.ci95) for draw in draws])
-    hunt = Hunt.from_fields(
-        wanted,
-        arm_title=arm_titles(runs[-1].arms).get(wanted.arm, wanted.arm),
-        goal=goal_of(wanted),
+    if before and len(before) < len(measured):
+        since = _since(earlier[before[-1].run_id], before[-1], measured[len(before)])
+    # The same nodes, measured again, are the same placement.
+    by_nodes = itertools.groupby(measured, key=lambda draw: draw.nodes)
+    draws = [[*again][-1] for _, again in by_nodes]
+    known: Json = {}
+    if draws[-1].run_id == last_run_id:
+        levels = _sign(goal) * np.log([draw.value for draw in draws])
+        halves = np.array([_half(draw.ci95) for draw in draws])
+        known = of_present(levels, halves, goal, left, dollars_per_draw)
+    return Hunt.from_fields(
+        goal,
+        arm_title=arm_titles(runs[-1].arms).get(goal.arm, goal.arm),
         draws=tuple(draws),
-        is_present=is_present,
-        chance=chance_of(levels, wanted),
         dollars_per_draw=dollars_per_draw,
         since=since,
-        text="",
-        **(of_present(levels, halves, wanted, left, dollars_per_draw) if is_present else {}),
+        **known,
     )
-    return hunt.model_copy(update={"text": _text(hunt)})
 
 
 def of_present(
-    levels: Floats, halves: Floats, wanted: HuntFor, left: int, dollars_per_draw: float | None
+    levels: Floats, halves: Floats, goal: HuntGoal, left: int, dollars_per_draw: float | None
 ) -> Json:
-    """The fields of what is known of the present nodes."""
-    rank = 1 + int((levels > levels[-1]).sum())
+    """The fields of `Hunt` about the present nodes; see `interval_of_better` and `hunted`."""
+    sign, rank = _sign(goal), 1 + int((levels > levels[-1]).sum())
     better, ends = share_of_better(rank, levels.size), interval_of_better(levels, halves)
     gain = met = None
     if levels.size >= LEAST_DRAWS and np.isfinite(halves).all():
         likely, left = without_error(levels, halves), max(1, left)
         ahead = max(0.0, value_of_going_on(likely, left) - likely[-1])
-        gain = math.exp(_sign(wanted) * levels[-1]) * abs(math.expm1(_sign(wanted) * ahead))
-        if wanted.dollars_per_percent is not None and dollars_per_draw is not None:
-            cost = dollars_per_draw / wanted.dollars_per_percent / 100
+        gain = math.exp(sign * levels[-1]) * abs(math.expm1(sign * ahead))
+        if goal.dollars_per_percent is not None and dollars_per_draw is not None:
+            cost = dollars_per_draw / goal.dollars_per_percent / 100
             is_worth = value_of_going_on(likely, left, cost) > likely[-1]
             met = None if is_worth or levels.size < LEAST_DRAWS_OF_WORTH else True
-    if wanted.target is not None:
-        met = bool(levels[-1] >= _sign(wanted) * math.log(wanted.target))
-    elif wanted.best_share is not None:
-        met = better <= wanted.best_share
+    if goal.target is not None:
+        met = bool(levels[-1] >= sign * math.log(goal.target))
+    elif goal.best_share is not None:
+        met = better <= goal.best_share
     return {
         "met": met,
         "rank": rank,
         "better_than": 1 - better,
         "better_than_ci95": (1 - ends[1], 1 - ends[0]),
+        "chance": _chance(levels, goal),
         "gain": gain,
     }
 
 
-def _sign(wanted: HuntFor) -> int:
-    return 1 if wanted.better == "higher" else -1
+def _sign(goal: HuntGoal) -> int:
+    return 1 if goal.better == "higher" else -1
 
 
-def _draw(run: Results, wanted: HuntFor) -> HuntedDraw | None:
+def _draw(run: Results, goal: HuntGoal) -> HuntedDraw | None:
     """The figure of a run; None if it has none."""
-    key = wanted.arm, wanted.test, wanted.metric
+    key = goal.arm, goal.test, goal.metric
     summary = next((s for s in run.summaries if (s.arm, s.test, s.metric) == key), None)
     if summary is None or summary.median is None or summary.median <= 0:
         return None
-    ends = None
-    if summary.blocks > 1 and summary.spread_between_blocks is not None:
-        error = summary.spread_between_blocks / math.sqrt(summary.blocks)
-        half, level = student_t(CONFIDENCE, summary.blocks - 1) * error, math.log(summary.median)
-        ends = ratios((level - half, level + half))
-    nodes = {n.name: n.instance_id for arm in run.arms if arm.name == wanted.arm for n in arm.nodes}
+    ends, blocks = None, summary.blocks
+    if (deviation := summary.spread_between_blocks) is not None and blocks > 1:
+        level = Estimate(math.log(summary.median), deviation**2 / blocks, blocks - 1)
+        ends = level.interval(CONFIDENCE)
+    nodes = {n.name: n.instance_id for arm in run.arms if arm.name == goal.arm for n in arm.nodes}
     return HuntedDraw(run_id=run.run.id, nodes=nodes, value=summary.median, ci95=ends)
 
 
 def _half(ends: Ends | None) -> float:
+    """Half of an interval's width, as a logarithm; infinite where it is not known."""
     return math.inf if ends is None else math.log(ends[1] / ends[0]) / 2
 
 
-def _since(then: HuntedDraw, now: HuntedDraw, campaign: str) -> SinceKept:
+def _since(campaign: str, then: HuntedDraw, now: HuntedDraw) -> SinceEarlierHunt:
     gone = tuple(name for name, node in then.nodes.items() if now.nodes.get(name, "") != node)
     level, half = math.log(now.value / then.value), math.hypot(_half(then.ci95), _half(now.ci95))
     ends = None if gone or math.isinf(half) else ratios((level - half, level + half))
     ratio = None if gone else math.exp(level)
-    return SinceKept(campaign=campaign, gone=gone, ratio=ratio, ci95=ends)
+    return SinceEarlierHunt(campaign=campaign, gone=gone, ratio=ratio, ci95=ends)
 
 
-def chance_of(levels: Floats, wanted: HuntFor) -> float | None:
+def _chance(levels: Floats, goal: HuntGoal) -> float | None:
     """The probability that a draw meets the goal; of a target by Student's prediction."""
-    if wanted.target is None:
-        return wanted.best_share
+    if goal.target is None:
+        return goal.best_share
     if levels.size < LEAST_DRAWS:
         return None
-    missing = _sign(wanted) * math.log(wanted.target) - float(levels.mean())
+    missing = _sign(goal) * math.log(goal.target) - float(levels.mean())
     deviation = float(levels.std(ddof=1)) * math.sqrt(1 + 1 / levels.size)
     beyond = outside(abs(missing) / max(deviation, TINY), levels.size - 1) / 2
     return beyond if missing > 0 else 1 - beyond
@@ -237,54 +238,66 @@ def chance_of(levels: Floats, wanted: HuntFor) -> float | None:
 # -- in words
 
 
-def goal_of(wanted: HuntFor) -> str:
-    """What is good enough."""
-    if wanted.target is not None:
-        side = "at least" if wanted.better == "higher" else "at most"
-        return f"{side} {quantity(wanted.target, wanted.unit)}"
-    if wanted.best_share is not None:
-        return f"among the best {percent(wanted.best_share)} of placements"
-    if wanted.dollars_per_percent is not None:
-        return f"until 1 % better costs more than {dollars(wanted.dollars_per_percent)}"
-    return "the best rank that draws can be expected to give"
-
-
-def _text(hunt: Hunt) -> str:
-    """What is known, in sentences."""
+def sentences(hunt: Hunt) -> list[str]:
+    """What is known. The first sentence is the headline."""
     place = capitalized(in_arm(hunt.arm_title))
     if hunt.better_than is None or hunt.better_than_ci95 is None:
-        return f"{place}, nothing is known of the present nodes: they were not measured."
-    value, within = hunt.figures(hunt.draws[-1])
+        return [f"{place}, nothing is known of the present nodes: they were not measured."]
+    figure, (value, within) = hunt.name, hunt.figures(hunt.draws[-1])
+    if hunt.endpoint is not None:
+        figure += f" towards {hunt.endpoint}"
+    if hunt.draws[-1].ci95 is not None:
+        value += f" (95 % CI {within})"
     low, high = map(percent, hunt.better_than_ci95)
-    sentences = [
-        f"{place}, {metric_of_test(hunt.test, hunt.metric)} is {value}"
-        f"{f' (95 % CI {within})' if hunt.draws[-1].ci95 else ''} on the present nodes: rank"
-        f" {hunt.rank} of {counted(len(hunt.draws), 'draw')}, better than"
-        f" {percent(hunt.better_than)} of placements ({low} to {high})."
+    known = [
+        f"{place}, {figure} is {value} on the present nodes: rank {hunt.rank} of"
+        f" {counted(len(hunt.draws), 'draw')}, better than {percent(hunt.better_than)} of"
+        f" placements ({low} to {high})."
     ]
     if hunt.met is not None:
-        sentences.append(f"The goal is {'met' if hunt.met else 'not met'}: {hunt.goal}.")
+        known.append(f"The goal is {'met' if hunt.met else 'not met'}: {_goal(hunt)}.")
     if hunt.chance is not None and not hunt.met:
-        sentences.append(f"The next draw has a chance of {percent(hunt.chance)} to meet it.")
+        known.append(f"The next draw has a chance of {percent(hunt.chance)} to meet it.")
     cost = "" if hunt.dollars_per_draw is None else f", at {dollars(hunt.dollars_per_draw)} a draw"
     if hunt.gain is None:
         needs = f"{LEAST_DRAWS} draws of two blocks or more"
-        sentences.append(f"What going on would gain is not known without {needs}{cost}.")
+        known.append(f"What going on would gain is not known without {needs}{cost}.")
     else:
         gain = quantity(hunt.gain, hunt.unit) if hunt.gain > 0 else "nothing"
-        sentences.append(f"Going on would gain {gain} on average{cost}.")
-    return " ".join([*sentences, *_since_in_words(hunt)])
+        known.append(f"Going on would gain {gain} on average{cost}.")
+    if (since := hunt.since) is not None and since.gone:
+        gone = _named(since.gone)
+        known.append(f"This is a new draw: {since.campaign} measured {gone} last, gone since then.")
+    elif since is not None:
+        these = f"These are the nodes that {since.campaign} measured last"
+        moved = change_with_interval(since.ratio, since.ci95)
+        known.append(f"{these}: {moved} since then.")
+    return known
 
 
-def _since_in_words(hunt: Hunt) -> list[str]:
-    """What has become of the kept nodes."""
-    if (since := hunt.since) is None:
-        return []
-    if since.gone:
-        gone = listed(map(host_name, since.gone), most=_NODES_NAMED)
-        return [f"This is a new draw: {since.campaign} kept {gone}, gone since then."]
-    moved = change_with_interval(since.ratio, since.ci95)
-    return [f"These are the nodes that {since.campaign} kept: {moved} since then."]
+def kept_in_words(hunt: Hunt, campaign_id: str, stopped: CampaignStopped | None) -> str:
+    """What has become of the present nodes. Those of a hunt that failed get no label."""
+    if hunt.rank is None or stopped is None:
+        return "No nodes were kept."
+    return (
+        f"Kept, with the label rackrate.dev/kept: {_named(hunt.draws[-1].nodes)}. Protect them from"
+        " scale-in, and from consolidation by karpenter.sh/do-not-disrupt."
+        f" `rackrate campaign hunt --continue {campaign_id}` measures them again."
+    )
+
+
+def _named(nodes: Iterable[str]) -> str:
+    return listed(map(host_name, nodes), most=_NODES_NAMED)
+
+
+def _goal(goal: HuntGoal) -> str:
+    """What is good enough."""
+    if goal.target is not None:
+        side = "at least" if goal.better == "higher" else "at most"
+        return f"{side} {quantity(goal.target, goal.unit)}"
+    if goal.best_share is not None:
+        return f"among the best {percent(goal.best_share)} of placements"
+    return f"until 1 % better costs more than {dollars(goal.dollars_per_percent)}"
 
 
 # -- when to stop
@@ -302,26 +315,18 @@ def stop_hunt(hunt: Hunt | None, *, after: int, most: int) -> CampaignStopped | 
         most: the most steps of the hunt.
     """
     left = most - after
-    why: Literal["found", "no prospect", "most"] = "most"
+    reason: tuple[StopReason, str] | None = None
     if hunt is not None and hunt.met:
-        why, because = "found", f"the present nodes are good enough ({hunt.goal})"
+        reason = "found", f"the present nodes are good enough ({_goal(hunt)})"
     elif left <= 0:
-        because = "it may draw no more"
-    elif hunt is None or not _ranks_well(hunt, left):
-        return None
-    elif hunt.chance is None and hunt.met is None:
-        why, because = "found", "the next nodes would probably be worse"
-    elif hunt.chance is not None and 1 - (1 - hunt.chance) ** left <= LEAST_PROSPECT:
-        chance = percent(1 - (1 - hunt.chance) ** left)
-        why = "no prospect"
-        because = (
-            f"{counted(left, 'more draw')} would have a chance of {chance} to meet the goal"
-            f" ({hunt.goal})"
-        )
-    else:
-        return None
-    text = f"Stopped after {after} of at most {counted(most, 'step')}: {because}."
-    return CampaignStopped(after=after, most=most, why=why, text=text)
+        reason = "most", "it may draw no more"
+    elif hunt is not None and _ranks_well(hunt, left):
+        if hunt.chance is None and hunt.met is None:
+            reason = "found", "the next nodes would probably be worse"
+        elif hunt.chance and (chance := 1 - (1 - hunt.chance) ** left) <= LEAST_PROSPECT:
+            more = f"{counted(left, 'more draw')} would have a chance of {percent(chance)}"
+            reason = "no prospect", f"{more} to meet the goal ({_goal(hunt)})"
+    return reason and CampaignStopped.because(*reason, after=after, most=most, noun="step")
 
 
 def _ranks_well(hunt: Hunt, left: int) -> bool:

@@ -12,7 +12,7 @@ from rackrate_contract.campaign import (
     DrawRatio,
     Hunt,
     HuntedDraw,
-    SinceKept,
+    SinceEarlierHunt,
     Step,
     SweepCell,
 )
@@ -237,9 +237,11 @@ def hunt(**changes: Any) -> CampaignResults:
         "better": "lower",
         "arm": "treatment",
         "arm_title": "cluster group",
-        "goal": "at most 90.0 µs",
+        "endpoint": None,
+        "target": 90e-6,
+        "best_share": None,
+        "dollars_per_percent": None,
         "draws": (hunted(1, 100), hunted(2, 120, ci95=None), hunted(3, 87)),
-        "is_present": True,
         "met": True,
         "rank": 1,
         "better_than": 0.79,
@@ -247,13 +249,12 @@ def hunt(**changes: Any) -> CampaignResults:
         "chance": 0.2,
         "gain": 0.0,
         "dollars_per_draw": 0.12,
-        "since": SinceKept(campaign="camp-before", gone=(), ratio=1.01, ci95=(0.99, 1.03)),
-        "text": "cluster group: rtt 87.0 µs on the present nodes, rank 1 of 3 draws.",
+        "since": SinceEarlierHunt(campaign="camp-before", gone=(), ratio=1.01, ci95=(0.99, 1.03)),
     }
     found = Hunt(**{**fields, **changes})
     return campaign(
         campaign=facts(kind="hunt"),
-        conclusion=found.text,
+        conclusion="In the cluster placement group, rtt is 87.0 µs. Kept, with the label: node-3a.",
         answers=(),
         stopped=CampaignStopped(after=3, most=5, why="found", text="Stopped after 3 of 5 steps."),
         steps=tuple(step(n) for n in range(1, 4)),

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackrate import registry
-from rackrate.plan.planned_run import ComparedMetric
 from rackrate.verdict.sweeps import SweepRun, conclusion, growth, growths, sweep_cells
+from rackrate_contract.verdicts import OnMetric
 from tests.unit.builders import C5_LARGE, arm, plan, planned_run
 from tests.unit.report.samples import summary
 
@@ -23,7 +23,7 @@ def run(value, median, *, nodes=2, metric="throughput", test="tcp-1", unit="bit/
     planned = planned_run(
         plan(**more),
         [arm("treatment", [f"n{n:03}" for n in range(nodes)], network=C5_LARGE)],
-        metrics=(ComparedMetric(test=test, metric=metric, unit=unit, better=better),),
+        metrics=(OnMetric(test=test, metric=metric, unit=unit, better=better),),
     )
     figures = summary(test=test, metric=metric, unit=unit, arm="treatment", median=median)
     return SweepRun(value, planned, [figures])

@@ -11,6 +11,7 @@ from rackrate.report.sections.campaign_meaning import unknown
 from rackrate.report.sections.method import as_json
 from rackrate.report.sections.opening import conclusion_part, differ, started
 from rackrate.report.sections.verdicts import differences_table
+from rackrate.verdict import hunt as hunting
 from rackrate.verdict import sweeps
 from rackrate.verdict.campaign import following, headlines
 from rackrate.verdict.headline import counts, headline
@@ -42,7 +43,11 @@ def facts(page: CampaignMaterial) -> Sequence[str]:
 
 def opening(page: CampaignMaterial) -> Part:
     """The conclusion: one sentence, then what it is about, then the details and warnings."""
-    facts, answers = page.results.campaign, page.results.answers
+    facts, answers, hunt = page.results.campaign, page.results.answers, page.results.hunt
+    about = [conclusion(page) if following(answers) else "", scope(page)]
+    if hunt is not None:
+        kept = hunting.kept_in_words(hunt, facts.id, page.results.stopped)
+        about = [" ".join(hunting.sentences(hunt)[1:]), kept]
     comparisons = compared(page)
     scopes = dict.fromkeys(each.scope for each in comparisons)
     return conclusion_part(
@@ -53,7 +58,7 @@ def opening(page: CampaignMaterial) -> Part:
         failure=(facts.error, facts.cause),
         leading=[differ(page.results.differences)] if page.is_pool else (),
         open_question=unknown(page)[0] if comparisons else "",
-        about=(conclusion(page) if following(answers) else "", scope(page)),
+        about=about,
         warnings=page.results.warnings,
     )
 
@@ -62,7 +67,7 @@ def conclusion(page: CampaignMaterial) -> str:
     """The result of the campaign in one sentence."""
     answers, hunt = page.results.answers, page.results.hunt
     if hunt is not None:
-        return hunt.headline
+        return hunting.sentences(hunt)[0]
     if page.metrics:
         return _conclusion_of_sweep(page)
     if not any(answer.draws for answer in answers):

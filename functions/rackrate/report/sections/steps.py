@@ -10,7 +10,7 @@ from rackrate.report.campaign_material import REST, CampaignMaterial
 from rackrate.report.rendering import Part
 from rackrate.report.sections.opening import moment
 from rackrate.report.tables import Cell, Table, head, number, without_unknown
-from rackrate_contract.campaign import Step
+from rackrate_contract.campaign import Hunt, Step
 from rackrate_text.units import dollars, duration
 from rackrate_text.words import host_name, listed
 
@@ -46,9 +46,19 @@ def _columns(page: CampaignMaterial, step: Step) -> Mapping[str, object]:
         "change took": number(duration(step.change_seconds)),
         "run took" if page.is_pool else "nodes held": number(duration(step.run_seconds)),
         "cost": number(dollars(step.dollars)),
+        **_hunted(page.results.hunt, step.run_id),
         "nodes": _nodes(page, step.nodes.items()),
         "why it has no result": Cell(step.reason, "listed"),
     }
+
+
+def _hunted(hunt: Hunt | None, run_id: str) -> dict[str, object]:
+    """What a hunt measured on a placement; a dash where the same nodes were measured again."""
+    if hunt is None:
+        return {}
+    figures = {draw.run_id: hunt.figures(draw) for draw in hunt.draws}
+    value, ends = figures.get(run_id, (None, None))
+    return {hunt.name: number(value), "95 % CI": number(ends)}
 
 
 def _nodes(page: CampaignMaterial, by_arm: Iterable[tuple[str, tuple[str, ...]]]) -> str | None:

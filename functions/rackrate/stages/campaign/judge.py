@@ -21,7 +21,7 @@ from rackrate.stages.campaign.change import going_on, progress_of
 from rackrate.times import later, now, seconds_between
 from rackrate.verdict import campaign as verdict
 from rackrate.verdict.capacity import never_fills
-from rackrate.verdict.hunt import hunted, stop_hunt
+from rackrate.verdict.hunt import hunted, sentences, stop_hunt
 from rackrate_contract.campaign import Answer, CampaignFacts, CampaignStopped, Hunt
 from rackrate_contract.capacity import UNFILLED
 from rackrate_contract.document import Document, Json
@@ -85,7 +85,7 @@ def judge(
     answers, hunt = _answers(record, planned, runs), hunt_of(planned, steps, runs)
     progress = _progress(record, planned, steps, runs, answers)
     if hunt is not None:
-        progress["conclusion"] = hunt.text
+        progress["conclusion"] = " ".join(sentences(hunt))
     campaigns.update(campaign_id, **progress)
     _check_losses(steps)
     stopped = _stop(planned, steps, answers, hunt, spent=progress["usd"])
@@ -115,18 +115,16 @@ def _next_step(planned: PlannedCampaign, steps: Sequence[CampaignStep]) -> Campa
     """The step after those that were made, before its change."""
     campaign, number = planned.campaign, len(steps) + 1
     value = campaign.value_after([step.value for step in steps if step.has_result])
-    progress: Json = {}
+    title, replaced = change_of(campaign).title(value), set(planned.stack_arms)
     before = steps[-1] if steps else None
-    if before and before.source is None and before.is_unfilled and before.value == value:
-        # Nothing was measured on the new nodes of the other arms, so they serve the next step.
-        missing = {each.arm for each in before.launches if each.outcome != "filled"}
-        progress = {"made": {KEEP: [arm for arm in planned.stack_arms if arm not in missing]}}
     is_first = all(step.source is not None for step in steps)
-    title = change_of(campaign).title(value)
     if campaign.hunt is not None:
         # A hunt first looks at the present nodes, and always leaves those of the other arms.
-        keep = [arm for arm in planned.stack_arms if is_first or arm != campaign.hunt.arm]
-        title, progress = PRESENT if is_first else title, {"made": {KEEP: keep}}
+        title, replaced = (PRESENT, set()) if is_first else (title, {campaign.hunt.arm})
+    elif before and before.source is None and before.is_unfilled and before.value == value:
+        # Nothing was measured on the new nodes of the other arms, so they serve the next step.
+        replaced = {each.arm for each in before.launches if each.outcome != "filled"}
+    keep = [arm for arm in planned.stack_arms if arm not in replaced]
     pause = 0 if is_first else 60 * campaign.pause_minutes
     return CampaignStep(
         number=number,
@@ -140,7 +138,7 @@ def _next_step(planned: PlannedCampaign, steps: Sequence[CampaignStep]) -> Campa
         dollars=None,
         nodes={},
         begins_at=later(now(), pause) if pause else None,
-        progress=progress,
+        progress={"made": {KEEP: keep}} if keep else {},
     )
 
 
@@ -273,19 +271,16 @@ def _stop(
     if (text := never_fills(own, most)) is not None:
         return CampaignStopped(after=len(steps), most=campaign.most, why="unfilled", text=text)
     if campaign.sweep is not None:
-        done = [step for step in steps if step.has_result]
-        if len(done) >= campaign.most:
-            text = f"Every step of the sweep is made: {len(done)} runs."
+        done = sum(step.has_result for step in steps)
+        if done >= campaign.most:
+            text = f"Every step of the sweep is made: {done} runs."
             return CampaignStopped(after=len(steps), most=campaign.most, why="most", text=text)
+        stopped = None
     elif campaign.hunt is not None:
         stopped = stop_hunt(hunt, after=len(steps), most=campaign.most)
-        if stopped is not None:
-            return stopped
     else:
         stopped = verdict.stop(answers, after=len(steps), least=campaign.least, most=campaign.most)
-        if stopped is not None:
-            return stopped
-    return _over_budget(planned, steps, spent)
+    return stopped or _over_budget(planned, steps, spent)
 
 
 def _over_budget(
@@ -295,14 +290,13 @@ def _over_budget(
     campaign, following = planned.campaign, _cost_of_next(planned, steps)
     if spent is None or following is None or spent + following <= campaign.budget_dollars:
         return None
-    called = "draws" if campaign.sweep is None else "steps"
-    return CampaignStopped(
+    return CampaignStopped.because(
+        "budget",
+        f"the next would bring the cost to about {dollars(spent + following)}, more than the budget"
+        f" of {dollars(campaign.budget_dollars)}",
         after=len(steps),
         most=campaign.most,
-        why="budget",
-        text=f"Stopped after {len(steps)} of at most {campaign.most} {called}: the next would bring"
-        f" the cost to about {dollars(spent + following)}, more than the budget of"
-        f" {dollars(campaign.budget_dollars)}.",
+        noun="draw" if campaign.sweep is None else "step",
     )
 
 
@@ -407,15 +401,15 @@ def hunt_of(
         runs: the results of those that have one.
     """
     campaign = planned.campaign
-    if campaign.hunt is None:
+    if campaign.hunt is None or not steps:
         return None
     return hunted(
         runs,
         campaign.hunt,
+        earlier={step.run_id: step.source for step in steps if step.source is not None},
+        last_run_id=steps[-1].run_id,
         left=campaign.most - len(steps),
-        is_present=bool(steps) and steps[-1].has_result,
         dollars_per_draw=_cost_of_next(planned, steps),
-        earlier=[step.source for step in steps if step.source is not None and step.has_result],
     )
 
 

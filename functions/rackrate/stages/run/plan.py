@@ -39,7 +39,7 @@ from rackrate.plan.faults import Faults
 from rackrate.plan.items import Item, batch_name, build_schedule, build_warm_up, planned_trials
 from rackrate.plan.model import Plan
 from rackrate.plan.pairing import Pairing
-from rackrate.plan.planned_run import ComparedMetric, PlannedRun
+from rackrate.plan.planned_run import PlannedRun
 from rackrate.plan.repetitions import paired_trials
 from rackrate.plan.replacements import nodes_at
 from rackrate.plan.series import launches
@@ -53,6 +53,7 @@ from rackrate_contract.document import Document, Json
 from rackrate_contract.estimates import Estimates
 from rackrate_contract.executions import RunRecord, Status
 from rackrate_contract.trials import TrialKey
+from rackrate_contract.verdicts import OnMetric
 from rackrate_text.words import counted, listed
 
 #: The VPC CNI's DaemonSet, which serves all nodes.
@@ -351,13 +352,13 @@ def check_campaign(plan: Plan, run_id: str, resources: Resources) -> None:
         raise InvalidPlan([Fault("campaign", problem, "leave it out; a campaign writes it itself")])
 
 
-def compared_metrics(plan: Plan) -> tuple[ComparedMetric, ...]:
+def compared_metrics(plan: Plan) -> tuple[OnMetric, ...]:
     """The metrics that the run will compare.
 
     A client that waits for a verdict on another metric can stop at once.
     """
     return tuple(
-        ComparedMetric(test=test.name, metric=metric.name, unit=metric.unit, better=metric.better)
+        OnMetric(test=test.name, metric=metric.name, unit=metric.unit, better=metric.better)
         for test in plan.tests
         for metric in test.metrics
     )
