@@ -131,6 +131,14 @@ class TestVpcCni:
         assert len(finished.output.answers) == len(results.sweep)
 
 
+def test_the_phase_names_the_value_that_is_made(begin, resources, store):
+    begin(sweep={"vpc_cni": [NEW, OLD]})
+    judge(CAMPAIGN, resources, failure=None)
+    assert not change(CAMPAIGN, resources).ready
+    phase = store.campaigns.get(CAMPAIGN).phase
+    assert phase == f"step 1 of 4: VPC CNI {NEW}: EKS updates the add-on vpc-cni"
+
+
 def test_what_a_step_changed_is_put_back(begin, resources, eks):
     begin(sweep={"vpc_cni": [NEW, OLD]})
     judge(CAMPAIGN, resources, failure=None)
