@@ -266,7 +266,7 @@ def _stop(
     campaign = planned.campaign
     own = [step for step in steps if step.source is None]
     if campaign.hunt is not None and not own:
-        return None  # what an earlier hunt kept may have changed
+        return None  # the nodes of an earlier hunt may have changed
     most = campaign.most if campaign.sweep is None else None
     if (text := never_fills(own, most)) is not None:
         return CampaignStopped(after=len(steps), most=campaign.most, why="unfilled", text=text)

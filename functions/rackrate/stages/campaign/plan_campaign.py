@@ -107,7 +107,7 @@ def plan_campaign(
     else:
         taken_over = _taken_over(before, campaign, campaigns)
         if campaign.hunt is not None and taken_over and campaign.draws is not None:
-            # A hunt that goes on looks at what it kept. It draws again only if it is asked to.
+            # A hunt that goes on looks at the present nodes. It draws again only if it is asked to.
             asked = campaign.draws.most if isinstance(raw, dict) and "draws" in raw else 0
             most = min(max(asked, len(taken_over) + 1), MAX_DRAWS)
             campaign = campaign.model_copy(update={"draws": Draws(least=1, most=most)})
