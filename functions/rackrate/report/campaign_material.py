@@ -11,7 +11,6 @@ from rackrate.report.tables import link
 from rackrate_contract.campaign import Answer, CampaignResults, Step, SweepCell
 from rackrate_contract.capacity import sentences
 from rackrate_contract.verdicts import Judged
-from rackrate_text.words import metric_of_test
 
 #: The most figures of a page, so that it opens quickly and can be sent by mail.
 MOST_FIGURES = 24
@@ -122,7 +121,7 @@ class SweptMetric:
     @property
     def subject(self) -> str:
         """The test and the metric."""
-        return metric_of_test(self.test, self.metric)
+        return self.cells[0].name
 
     @cached_property
     def cells(self) -> list[SweepCell]:
