@@ -38,10 +38,13 @@ def key_of(*parts: str | bytes) -> str:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock of one kind of artifact, so that two processes do not build it twice."""
-    directory = cache_directory()
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / f"{name}.lock").open("w") as handle:
+    """Hold the lock of one kind of artifact, so that two processes do not build it twice.
+
+    It is beside the artifacts themselves, which a cache may share with another by a link.
+    """
+    place = (cache_directory() / name).resolve()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_name(f"{name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

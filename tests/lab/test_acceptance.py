@@ -14,6 +14,7 @@ import pytest
 from acceptance.archive import Archive
 from acceptance.comparison import differences
 from lab.replay import accepted
+from lab.up import prepare
 from tests.lab.machine import private_cache
 
 #: What a replay repeats here; other parts take longer.
@@ -28,6 +29,7 @@ def say(step: str) -> None:
 @pytest.fixture(scope="module")
 def own_cache() -> Any:
     """A cache of its own, because a lab of this process may be up."""
+    prepare(say)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(private_cache("acceptance")))
         yield

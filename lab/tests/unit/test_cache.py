@@ -88,6 +88,30 @@ def test_two_processes_that_want_the_same_build_it_once(tmp_path: Path) -> None:
     assert len(count.read_text().splitlines()) == 1
 
 
+def build_in(home: Path, count: Path, together: multiprocessing.synchronize.Barrier) -> None:
+    os.environ["XDG_CACHE_HOME"] = str(home)
+    build_slowly(count, together)
+
+
+def test_a_cache_that_links_to_another_does_not_disturb_a_build_there(tmp_path: Path) -> None:
+    shared, private = tmp_path / "shared", tmp_path / "private"
+    (shared / "rackrate" / "thing").mkdir(parents=True)
+    (private / "rackrate").mkdir(parents=True)
+    (private / "rackrate" / "thing").symlink_to(shared / "rackrate" / "thing")
+    context = multiprocessing.get_context("spawn")
+    together = context.Barrier(2)
+    count = tmp_path / "count"
+    processes = [
+        context.Process(target=build_in, args=(home, count, together)) for home in (shared, private)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(90)
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert len(count.read_text().splitlines()) == 1
+
+
 def test_keys_tell_inputs_apart_wherever_they_are_cut() -> None:
     assert key_of("ab", "c") != key_of("a", "bc")
     assert key_of("a", b"b") == key_of(b"a", "b")
