@@ -214,7 +214,8 @@ class HuntedDraw(Document):
     value: float
     """The median of its trials, in the metric's unit."""
     ci95: Ends | None
-    """Its interval within the run, from the variability between blocks; null with one block."""
+    """Its interval within the run, from the variability between blocks; null with too few blocks
+    to tell."""
 
 
 class SinceEarlierHunt(Document):

@@ -260,7 +260,9 @@ def sentences(hunt: Hunt) -> list[str]:
         known.append(f"The next draw has a chance of {percent(hunt.chance)} to meet it.")
     cost = "" if hunt.dollars_per_draw is None else f", at {dollars(hunt.dollars_per_draw)} a draw"
     if hunt.gain is None:
-        needs = f"{LEAST_DRAWS} draws of two blocks or more"
+        needs = f"{LEAST_DRAWS} draws"
+        if hunt.draws[-1].ci95 is None:
+            needs += " with an interval, which more blocks give"
         known.append(f"What going on would gain is not known without {needs}{cost}.")
     else:
         gain = quantity(hunt.gain, hunt.unit) if hunt.gain > 0 else "nothing"

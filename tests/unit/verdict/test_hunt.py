@@ -194,7 +194,14 @@ def test_an_unknown_error_allows_any_rank():
     low, high = hunt.better_than_ci95
     assert low < 0.01 and high > 0.99
     assert hunt.gain is None
-    assert "What going on would gain is not known" in text(hunt)
+    needs = "3 draws with an interval, which more blocks give, at $0.12 a draw."
+    assert f"What going on would gain is not known without {needs}" in text(hunt)
+    assert "is not known without 3 draws, at $0.12 a draw." in text(known([90, 95]))
+
+
+def test_two_blocks_that_measure_a_pair_in_turns_give_no_interval():
+    results = run(1e-4, blocks=2, spread=None)
+    assert known([results]).draws[-1].ci95 is None
 
 
 @given(levels, st.integers(1, 12))
