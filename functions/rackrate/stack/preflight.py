@@ -142,13 +142,19 @@ def check_new_cluster(request: Request, facts: Facts, earlier: Zones) -> tuple[Z
 
 
 def _vcpu_faults(request: Request, uses: Iterable[Vcpus]) -> Iterator[Fault]:
-    """The faults of vCPUs under each quota, with the parameter that needs them most."""
+    """The faults of vCPUs under each quota, each at the first parameter that needs them."""
+    nodes, load = request.node_count, request.load_node_count
+    parameters = (
+        (request.instance_type, f"NodeCount {nodes}", nodes > LEAST_NODES),
+        (request.load_type, f"LoadNodeCount {load}", True),
+        (request.endpoint_type, f"EndpointInstanceType {request.endpoint_type}", False),
+    )
     for use in uses:
-        where, has_smaller = f"NodeCount {request.node_count}", request.node_count > LEAST_NODES
-        if use.code != quota_code(request.instance_type):
-            where, has_smaller = f"LoadNodeCount {request.load_node_count}", True
-            if not request.load_type or use.code != quota_code(request.load_type):
-                where, has_smaller = f"EndpointInstanceType {request.endpoint_type}", False
+        where, has_smaller = next(
+            (where, has_smaller)
+            for type_, where, has_smaller in parameters
+            if type_ and quota_code(type_) == use.code
+        )
         yield from vcpu_faults(use, where, has_smaller=has_smaller)
 
 

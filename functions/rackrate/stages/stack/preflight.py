@@ -310,13 +310,12 @@ class _Looking:
 
     def at_plan(self, facts: Facts, free_tier: Any) -> dict[str, str]:
         """The instance types that the account's plan does not start, by parameter."""
+        has_own_type = facts.endpoint_type != facts.instance_type
         types = {
             "InstanceType": facts.instance_type,
             "LoadInstanceType": facts.load_type,
-            "EndpointInstanceType": facts.endpoint_type,
+            "EndpointInstanceType": facts.endpoint_type if has_own_type else None,
         }
-        if facts.endpoint_type == facts.instance_type:
-            del types["EndpointInstanceType"]
         barred = {
             parameter: described["InstanceType"]
             for parameter, described in types.items()
