@@ -159,6 +159,8 @@ class CampaignRecord(ExecutionRecord):
     budget_dollars: float | None = None
     series: str | None = None
     stopped: CampaignStopped | None = None
+    present_measured: bool = False
+    """Whether a hunt has a figure of the present nodes, which it then keeps at its end."""
     changed: Json | None = None
     """What has to be put back, as it was before; null when nothing has to be."""
     restoring_since: str | None = None

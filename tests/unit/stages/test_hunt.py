@@ -124,6 +124,15 @@ def test_nodes_that_were_not_measured_are_neither_good_enough_nor_labelled(hunt,
     assert not any(KEPT_LABEL in node["metadata"]["labels"] for node in cluster.nodes)
 
 
+def test_nodes_whose_run_lacks_the_hunted_figure_get_no_label(hunt, cluster):
+    hunt.begin({"hunt": {"test": "rtt", "at_most": "99 us"}, "draws": 2})
+    assert not hunt.look(100).enough
+    assert hunt.look(0).enough, "it may draw no more"
+    hunt.end()
+    assert hunt.results.hunt.rank is None
+    assert not any(KEPT_LABEL in node["metadata"]["labels"] for node in cluster.nodes)
+
+
 def test_the_look_is_no_measure_of_the_time_and_cost_of_a_draw(hunt, store):
     hunt.begin(HUNT)
     hunt.look(100)

@@ -86,6 +86,7 @@ def judge(
     progress = _progress(record, planned, steps, runs, answers)
     if hunt is not None:
         progress["conclusion"] = " ".join(sentences(hunt))
+        progress["present_measured"] = hunt.rank is not None
     campaigns.update(campaign_id, **progress)
     _check_losses(steps)
     stopped = _stop(planned, steps, answers, hunt, spent=progress["usd"])

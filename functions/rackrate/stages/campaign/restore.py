@@ -75,7 +75,7 @@ def restore(campaign_id: str, resources: Resources) -> Restored:
 def _label_kept(record: CampaignRecord, resources: Resources) -> None:
     """Label the nodes that a hunt keeps with its id, if it has come to an end by itself."""
     last = resources.store.campaigns.step(record.id, record.step)
-    if record.kind != "hunt" or record.stopped is None or last is None or not last.has_result:
+    if record.stopped is None or not record.present_measured or last is None:
         return
     for name in (name for nodes in last.nodes.values() for name in nodes):
         # A label's value is shorter than an id may be, and ends in a letter or a digit.
