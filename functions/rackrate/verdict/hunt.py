@@ -324,7 +324,7 @@ def stop_hunt(hunt: Hunt | None, *, after: int, most: int) -> CampaignStopped | 
         reason = "most", "it may draw no more"
     elif hunt is not None and _ranks_well(hunt, left):
         if hunt.chance is None and hunt.met is None:
-            reason = "found", "the next nodes would probably be worse"
+            reason = "found", "going on would not improve the rank on average"
         elif hunt.chance and (chance := 1 - (1 - hunt.chance) ** left) <= LEAST_PROSPECT:
             more = f"{counted(left, 'more draw')} would have a chance of {percent(chance)}"
             reason = "no prospect", f"{more} to meet the goal ({_goal(hunt)})"
@@ -332,6 +332,6 @@ def stop_hunt(hunt: Hunt | None, *, after: int, most: int) -> CampaignStopped | 
 
 
 def _ranks_well(hunt: Hunt, left: int) -> bool:
-    """Whether going on would probably end with a worse rank."""
+    """Whether going on would not improve the rank on average."""
     draws = len(hunt.draws)
     return hunt.rank is not None and hunt.rank <= limits_of_rank(draws + left)[draws - 1] + TINY

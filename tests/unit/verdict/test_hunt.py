@@ -123,7 +123,7 @@ def test_by_ranks_a_hunt_ends_with_the_least_expected_rank_there_is(most, best):
 def test_a_hunt_without_a_goal_stops_where_going_on_would_probably_be_worse():
     stopped = stop_hunt(known([100, 120, 90]), after=3, most=5)
     assert stopped.why == "found"
-    assert "the next nodes would probably be worse" in stopped.text
+    assert "going on would not improve the rank on average" in stopped.text
     assert stop_hunt(known([90, 100, 120]), after=3, most=5) is None
 
 
