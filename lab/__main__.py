@@ -33,7 +33,7 @@ from lab.aws.ec2 import capacity
 from lab.errors import LabError
 from lab.fabric import truth as truths
 from lab.fabric.caps import change, links
-from lab.fabric.luck import Luck
+from lab.fabric.luck import LARGEST_STRETCH, Luck
 from lab.fabric.round_trips import machine_seconds
 from lab.fabric.truth import Setting
 from lab.progress import Progress
@@ -71,6 +71,12 @@ def up(
     parameters: SetOption = None,
     seed: Seed = None,
     even: Even = False,
+    stretch: Annotated[
+        float,
+        typer.Option(
+            min=1, max=LARGEST_STRETCH, help="multiplies how far places lie from their mean"
+        ),
+    ] = 1.0,
 ) -> None:
     """Start a lab, with the stack deployed unless you choose otherwise, and keep it."""
     _check_luck(seed, even)
@@ -85,6 +91,7 @@ def up(
             deploy=with_stack,
             seed=seed,
             even=even,
+            stretch=stretch,
             with_large=asks,
             parameters=assignments,
         )
@@ -204,15 +211,15 @@ def truth(
     delayed as the faults say that are active in it.
     """
     source = "assumed, because no lab is up to measure it in"
-    machine = Setting.within_seconds, Setting.between_seconds
+    machine, stretch = (Setting.within_seconds, Setting.between_seconds), 1.0
     if daemon.keeper_pid() is not None:
         source = "measured between idle nodes; it takes more between the pods of a run"
-        machine = machine_seconds(links())
+        machine, stretch = machine_seconds(links()), float(str(stack.status_of_lab()["stretch"]))
     within, between = machine
     setting = Setting(
         scale=network_scale(), nodes=nodes, within_seconds=within, between_seconds=between
     )
-    figures_of = truths.truth(Luck(0), setting, DRAWS)
+    figures_of = truths.truth(Luck(0, stretch), setting, DRAWS)
     console.print(
         f"{truths.METHOD}: {DRAWS} draws of {nodes} nodes in each arm. A round trip takes"
         f" {within * 1e6:.0f} µs within a rack, and between racks {between * 1e6:.0f} µs and"

@@ -65,6 +65,7 @@ class Settings:
 
     network_scale: float
     seed: int | None
+    stretch: float
     programs: str
     kubernetes: str
     images: str
@@ -187,12 +188,13 @@ def start(
     lock: int,
     tied: bool,
     seed: int | None = None,
+    stretch: float = 1.0,
     kwok: Path | None = None,
 ) -> int:
     """Start a keeper as a child process and return its id. The keeper takes over `lock`.
 
-    `seed` decides the nodes' places (`lab.fabric.luck`). A tied lab goes down when the calling
-    process ends for any reason. Without a free port the lock is released.
+    `seed` and `stretch` decide the nodes' places (`lab.fabric.luck.Luck`). A tied lab goes down
+    when the calling process ends for any reason. Without a free port the lock is released.
     """
     state = state_directory()
     remove_leftovers()
@@ -205,6 +207,7 @@ def start(
     settings = Settings(
         network_scale=network_scale,
         seed=seed,
+        stretch=stretch,
         programs=str(programs),
         kubernetes=str(kubernetes),
         images=str(images),

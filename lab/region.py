@@ -39,6 +39,7 @@ def write_status(region: Region, settings: Settings) -> None:
         "kubeconfig": str(state / "kubeconfig"),
         "network_scale": settings.network_scale,
         "seed": settings.seed,
+        "stretch": settings.stretch,
         "tools_image": tools_reference(Path(settings.images)),
         "kubernetes": settings.kubernetes,
     }
@@ -99,7 +100,7 @@ def main() -> None:
         state_directory=INSIDE,
         endpoint_port=settings.kubernetes_port,
         network_scale=settings.network_scale,
-        luck=Luck(settings.seed),
+        luck=Luck(settings.seed, settings.stretch),
         kwok=None if settings.kwok is None else Path(settings.kwok),
     )
     host = Host(machine)

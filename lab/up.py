@@ -77,6 +77,7 @@ def bring_up(
     deploy: bool = True,
     seed: int | None = None,
     even: bool = False,
+    stretch: float = 1.0,
     kwok: Path | None = None,
     with_large: bool = False,
     parameters: Mapping[str, str] | None = None,
@@ -85,6 +86,7 @@ def bring_up(
 
     With `deploy` the stack is built and deployed with these `parameters`. `seed` decides the
     nodes' places; without one a fresh seed does. In an `even` lab all nodes have the same place.
+    `stretch` is that of `lab.fabric.luck.Luck`.
     With `kwok`, its program, the nodes are simulated (`lab/simulated/`). Only `with_large` pods can
     run the programs of large workloads.
     """
@@ -108,6 +110,7 @@ def bring_up(
                 lock=started,
                 tied=tied,
                 seed=None if even else fresh_seed() if seed is None else seed,
+                stretch=stretch,
                 kwok=kwok,
             )
             status = _wait_for_region(keeper)

@@ -22,6 +22,7 @@ POSITIONS = 16
 NEAREST_SECONDS, FARTHEST_SECONDS = 60e-6, 90e-6
 # A host has this share of the caps at least, and so has a rack. The least product is 0.97.
 LEAST_SHARE = 0.985
+LARGEST_STRETCH = 5.0
 _LARGEST_SEED = 1_000_000
 
 
@@ -39,14 +40,14 @@ class RackLuck:
     share: float
 
 
-def uplink_seconds(position: int) -> float:
-    """The delay between a position and the spine, one way."""
-    step = (FARTHEST_SECONDS - NEAREST_SECONDS) / (POSITIONS - 1)
-    return NEAREST_SECONDS + step * position
-
-
 # Where no seed decides: every way is equally long, and every host has the whole caps.
-MEAN_RACK = RackLuck(None, fmean(uplink_seconds(position) for position in range(POSITIONS)), 1.0)
+MEAN_RACK = RackLuck(None, fmean((NEAREST_SECONDS, FARTHEST_SECONDS)), 1.0)
+
+
+def uplink_seconds(position: int, stretch: float = 1.0) -> float:
+    """The delay between a position and the spine, one way; see `Luck` for `stretch`."""
+    from_mean = position / (POSITIONS - 1) - 0.5
+    return MEAN_RACK.uplink_seconds + stretch * from_mean * (FARTHEST_SECONDS - NEAREST_SECONDS)
 
 
 def fresh_seed() -> int:
@@ -58,10 +59,13 @@ def fresh_seed() -> int:
 class Luck:
     """Draws places from a seed. Without a seed every place is the same: the mean, all caps whole.
 
-    Each draw has a name of its own, so that threads in any order get the same places.
+    Each draw has a name of its own, so that threads in any order get the same places. `stretch`
+    multiplies how far the racks' delays lie from their mean: the machine's own load hides what lies
+    close together. With `LARGEST_STRETCH` the nearest rack has no delay.
     """
 
     seed: int | None
+    stretch: float = 1.0
 
     def rack(self, name: str) -> RackLuck:
         """The place of the rack with this name."""
@@ -69,7 +73,9 @@ class Luck:
             return MEAN_RACK
         drawn = self._random("rack", name)
         position = drawn.randrange(POSITIONS)
-        return RackLuck(position, uplink_seconds(position), drawn.uniform(LEAST_SHARE, 1))
+        return RackLuck(
+            position, uplink_seconds(position, self.stretch), drawn.uniform(LEAST_SHARE, 1)
+        )
 
     def host(self, name: str) -> float:
         """The share of the caps that the host with this name has, from `LEAST_SHARE` to 1."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lab.fabric.luck import (
     FARTHEST_SECONDS,
+    LARGEST_STRETCH,
     LEAST_SHARE,
     MEAN_RACK,
     NEAREST_SECONDS,
@@ -51,6 +52,16 @@ def test_every_position_occurs_and_the_mean_way_is_150_microseconds() -> None:
     assert {rack.position for rack in racks} == set(range(POSITIONS))
     assert 2 * fmean(rack.uplink_seconds for rack in racks) == pytest.approx(150e-6, rel=0.01)
     assert 2 * MEAN_RACK.uplink_seconds == pytest.approx(150e-6)
+
+
+def test_stretched_places_keep_their_order_and_their_mean() -> None:
+    usual, stretched = Luck(1), Luck(1, stretch=LARGEST_STRETCH)
+    for name in map(str, range(50)):
+        near, far = usual.rack(name), stretched.rack(name)
+        assert (near.position, near.share) == (far.position, far.share)
+        moved = [rack.uplink_seconds - MEAN_RACK.uplink_seconds for rack in (near, far)]
+        assert moved[1] == pytest.approx(LARGEST_STRETCH * moved[0])
+    assert uplink_seconds(0, LARGEST_STRETCH) == pytest.approx(0, abs=1e-9)
 
 
 def test_without_a_seed_all_places_are_the_same_and_whole() -> None:
