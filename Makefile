@@ -115,6 +115,10 @@ bench-verdict: venv ## Prove the verdicts: simulated, their cost, on real traffi
 bench-campaign: venv ## Judge a campaign of six draws in the lab against the truth (root; 12 minutes)
 	@$(python) -m benchmarks.lab_campaign
 
+.PHONY: bench-hunt
+bench-hunt: venv ## Judge hunts in the lab, with refused launches, against the truth (root; 30 minutes)
+	@$(python) -m benchmarks.lab_hunt
+
 .PHONY: bench-start
 bench-start: venv ## Measure how long each function takes to start, and what those of a run cost
 	@$(python) -m benchmarks.start

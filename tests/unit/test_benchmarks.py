@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import deciding, fidelity, lab_campaign, opening
+from benchmarks import deciding, fidelity, lab_campaign, lab_hunt, opening
 from benchmarks.deciding import Records
 from benchmarks.lab_campaign import Truth
 from benchmarks.lab_verdicts import AA, AB, Series, criterion, is_wrong, rows, tally
@@ -21,6 +21,9 @@ from lab.errors import LabError
 from rackrate.measure.trials import Trial
 from rackrate.plan.items import items_from_json, planned_trials
 from rackrate.results.rows import trials_csv
+from rackrate.verdict.capacity import interval_of_share
+from rackrate_contract.campaign import CampaignResults, Hunt, HuntedDraw
+from rackrate_contract.capacity import Capacity
 from tests import ROOT
 from tests.templates.cloudformation import load
 from tests.unit import builders
@@ -366,6 +369,44 @@ def test_a_truth_that_rests_on_measurements_has_students_interval() -> None:
 def test_a_truth_that_could_be_anything_judges_nothing() -> None:
     with pytest.raises(ImpossibleFigure, match="too vague"):
         lab_campaign.judged(answer(), Truth.of([1.5, 2.5]))
+
+
+def lab_hunts(
+    *, better_than: tuple[float, float] = (0.4, 1.0), filled: int = 8, noise: float = 0.0
+) -> list[lab_hunt.Ended]:
+    """Six hunts in the lab that keep good placements, each after ten launches."""
+    fill = Capacity.model_construct(filled=filled, launches=10, ci95=interval_of_share(filled, 10))
+    hunts = []
+    for kept in range(6):
+        sums = [24, 16, kept]
+        draws = [
+            HuntedDraw.model_construct(value=math.exp(each / 30 + noise * (-1) ** number))
+            for number, each in enumerate(sums)
+        ]
+        hunt = Hunt.model_construct(
+            draws=tuple(draws), rank=1, better_than=0.8, better_than_ci95=better_than
+        )
+        results = CampaignResults.model_construct(hunt=hunt, capacity=(fill,))
+        hunts.append(lab_hunt.Ended(results, sums))
+    return hunts
+
+
+def test_hunts_in_the_lab_hold_only_if_what_they_say_is_true() -> None:
+    assert all(point.holds for point in lab_hunt.points(lab_hunts()))
+    ranks = [point.holds for point in lab_hunt.points(lab_hunts(better_than=(0.1, 0.5)))]
+    assert ranks == [False, True, True, True]
+    fills = [point.holds for point in lab_hunt.points(lab_hunts(filled=2))]
+    assert fills == [True, True, False, False]
+
+
+def test_hunts_whose_figures_do_not_follow_the_places_are_not_judged() -> None:
+    with pytest.raises(ImpossibleFigure, match="idle machine"):
+        list(lab_hunt.points(lab_hunts(noise=2.0)))
+
+
+def test_the_true_share_of_worse_placements_counts_those_alike_at_its_upper_end() -> None:
+    assert lab_hunt.worse_than(0) == (255 / 256, 1.0)
+    assert lab_hunt.worse_than(30) == (0.0, 1 / 256)
 
 
 def test_the_spine_is_no_part_of_what_a_round_trip_takes_on_the_machine() -> None:
