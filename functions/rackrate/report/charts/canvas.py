@@ -153,6 +153,8 @@ def rendered(
         figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=144)
         canvas: Any = FigureCanvasSVG(figure)
         tips = draw(figure) or {}
+        for artist in figure.findobj():
+            artist.set_clip_on(False)  # a mark on the edge of the axes is shown whole
         buffer = io.StringIO()
         canvas.print_svg(buffer, metadata={"Date": None})
     return _for_page(buffer.getvalue(), name, title, description, tips)
@@ -309,8 +311,8 @@ def key(arm: int) -> str:
         bare(ax)
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
-        ax.plot([0.02, 0.98], [0.5, 0.5], color=colour(arm), linestyle=dashes(arm), clip_on=False)
-        ax.scatter([0.5], [0.5], s=40, marker=marker(arm), color=colour(arm), lw=0, clip_on=False)
+        ax.plot([0.02, 0.98], [0.5, 0.5], color=colour(arm), linestyle=dashes(arm))
+        ax.scatter([0.5], [0.5], s=40, marker=marker(arm), color=colour(arm), lw=0)
 
     drawn = ET.fromstring(rendered(draw, name=f"k{arm}", size=(34, 12)))
     symbol = ET.Element("symbol", {"id": f"key-{arm}", "viewBox": drawn.get("viewBox", "")})

@@ -110,7 +110,7 @@ def trials_chart(trials: Trials, *, vectors: int = canvas.MOST_VECTORS) -> Chart
         canvas.heading(figure, f"{trials.label}, {axis.unit}")
         for ax in (main, side):
             if trials.band:
-                ax.axhspan(*trials.band, color=BAND, linewidth=0, clip_on=False)
+                ax.axhspan(*trials.band, color=BAND, linewidth=0)
             _ceilings(ax, trials)
         tips = _dots(main, trials, as_image=len(trials.dots) > vectors)
         tips |= _losses(main, trials)
@@ -123,9 +123,7 @@ def trials_chart(trials: Trials, *, vectors: int = canvas.MOST_VECTORS) -> Chart
 
 def _ceilings(ax: Axes, trials: Trials) -> None:
     for arm, limit in trials.limits().items():
-        ax.axhline(
-            limit, color=canvas.colour(arm), linestyle=(arm * 3, (5, 4)), lw=1.1, clip_on=False
-        )
+        ax.axhline(limit, color=canvas.colour(arm), linestyle=(arm * 3, (5, 4)), lw=1.1)
 
 
 def _columns(trials: Trials) -> tuple[float, float]:
@@ -164,7 +162,6 @@ def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
             linewidths=min(1.5, 0.28 * each) if marked else 0,
             alpha=None if marked or most < 4 else max(0.2, min(0.5, 30 / most)),
             rasterized=as_image,
-            clip_on=False,
             zorder=4 if marked else 3,
         )
         if not as_image:
@@ -193,7 +190,6 @@ def _losses(ax: Axes, trials: Trials) -> dict[str, list[str]]:
             color=canvas.colour(arm),
             linewidths=1.8,
             transform=ax.get_xaxis_transform(),
-            clip_on=False,
             zorder=5,
         )
         gid = f"losses-{arm}"
@@ -235,7 +231,7 @@ def _box(ax: Axes, arm: int, values: Sequence[float], *, shaped: bool, trials: T
     half = 0.36 if not shaped else 0.12
     if shaped:
         _shape(ax, arm, values, trials.axis)
-    ax.plot([arm, arm], [values[0], values[-1]], color=ink, lw=1.2, clip_on=False, zorder=3)
+    ax.plot([arm, arm], [values[0], values[-1]], color=ink, lw=1.2, zorder=3)
     if len(values) > 1:
         low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
     else:
@@ -248,11 +244,10 @@ def _box(ax: Axes, arm: int, values: Sequence[float], *, shaped: bool, trials: T
             facecolor=PAPER,
             edgecolor=ink,
             linewidth=1.4,
-            clip_on=False,
             zorder=4,
         )
     )
-    ax.plot([arm - half, arm + half], [middle, middle], color=INK, lw=2.2, clip_on=False, zorder=5)
+    ax.plot([arm - half, arm + half], [middle, middle], color=INK, lw=2.2, zorder=5)
 
 
 def _shape(ax: Axes, arm: int, values: Sequence[float], axis: ValueAxis) -> None:
@@ -273,6 +268,5 @@ def _shape(ax: Axes, arm: int, values: Sequence[float], axis: ValueAxis) -> None
         color=canvas.colour(arm),
         alpha=0.35,
         linewidth=0,
-        clip_on=False,
         zorder=2,
     )

@@ -154,21 +154,21 @@ def _inside(shown: Draws, ends: _Ends) -> _Ends | None:
 def _threshold(ax: Axes, shown: Draws) -> None:
     band = _inside(shown, (1 / (1 + shown.threshold), 1 + shown.threshold))
     if band is not None:
-        ax.axhspan(*band, color=BAND, linewidth=0, clip_on=False, zorder=0.5)
+        ax.axhspan(*band, color=BAND, linewidth=0, zorder=0.5)
     if shown.shows_one:
-        ax.axhline(1, color=QUIET, lw=1, clip_on=False, zorder=1)
+        ax.axhline(1, color=QUIET, lw=1, zorder=1)
 
 
 def _bands(ax: Axes, shown: Draws) -> None:
     ink = canvas.colour(shown.arm)
     if shown.interval is not None and (band := _inside(shown, shown.interval)):
-        ax.axhspan(*band, color=ink, alpha=0.22, linewidth=0, clip_on=False, zorder=1.5)
+        ax.axhspan(*band, color=ink, alpha=0.22, linewidth=0, zorder=1.5)
     if shown.average is not None:
-        ax.axhline(shown.average, color=ink, lw=1.6, clip_on=False, zorder=2)
+        ax.axhline(shown.average, color=ink, lw=1.6, zorder=2)
     low, high = shown.axis
     for end in shown.prediction or ():
         if low <= end <= high:
-            ax.axhline(end, color=ink, lw=1.1, linestyle=(0, (4, 2.5)), clip_on=False, zorder=2)
+            ax.axhline(end, color=ink, lw=1.1, linestyle=(0, (4, 2.5)), zorder=2)
 
 
 def _dots(ax: Axes, shown: Draws) -> canvas.Tips:
@@ -176,7 +176,7 @@ def _dots(ax: Axes, shown: Draws) -> canvas.Tips:
     size = max(3.0, min(7.0, 130 / len(shown.draws)))
     for place, draw in enumerate(shown.draws, 1):
         if draw.ends is not None and (ends := _inside(shown, draw.ends)):
-            ax.plot([place, place], ends, color=INK, lw=max(1, 0.3 * size), clip_on=False, zorder=3)
+            ax.plot([place, place], ends, color=INK, lw=max(1, 0.3 * size), zorder=3)
     last = len(shown.draws)
     groups = {
         "draws": [(n, draw) for n, draw in enumerate(shown.draws, 1) if n < last],
@@ -195,7 +195,6 @@ def _dots(ax: Axes, shown: Draws) -> canvas.Tips:
             facecolors=PAPER if hollow else canvas.colour(shown.arm),
             edgecolors=canvas.colour(shown.arm) if hollow else PAPER,
             linewidths=1.8 if hollow else 0.8,
-            clip_on=False,
             zorder=4,
             gid=gid,
         )
@@ -221,7 +220,6 @@ def _summaries(ax: Axes, shown: Draws) -> None:
             color=ink,
             markeredgecolor=PAPER,
             markersize=8,
-            clip_on=False,
             zorder=4,
         )
 
@@ -233,9 +231,9 @@ def _span(ax: Axes, at: float, ends: _Ends, width: float, shown: Draws) -> None:
     if inside is None:
         return
     ink = canvas.colour(shown.arm)
-    ax.plot([at, at], inside, color=ink, lw=width, clip_on=False, zorder=3)
+    ax.plot([at, at], inside, color=ink, lw=width, zorder=3)
     for end, limit, arrow in ((ends[0], low, "v"), (ends[1], high, "^")):
         if low <= end <= high:
-            ax.plot([at - 0.16, at + 0.16], [end, end], color=ink, lw=1.6, clip_on=False, zorder=3)
+            ax.plot([at - 0.16, at + 0.16], [end, end], color=ink, lw=1.6, zorder=3)
         else:
-            ax.plot([at], [limit], arrow, color=ink, markersize=7, clip_on=False, zorder=3)
+            ax.plot([at], [limit], arrow, color=ink, markersize=7, zorder=3)

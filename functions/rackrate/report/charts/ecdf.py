@@ -111,12 +111,11 @@ def _curve(ax: Axes, curve: Curve, axis: ValueAxis, unit: str) -> dict[str, list
         drawstyle="steps-post",
         color=ink,
         linestyle=canvas.dashes(curve.arm),
-        clip_on=False,
     )
     tips = {}
     for percentile, share in curve.marked:
         if share > 0.5 and curve.p99:
-            ax.plot(curve.p99, [share, share], color=ink, linewidth=2, clip_on=False, zorder=4)
+            ax.plot(curve.p99, [share, share], color=ink, linewidth=2, zorder=4)
         gid = f"{percentile}-{curve.arm}"
         ax.scatter(
             [curve.at(share)],
@@ -126,7 +125,6 @@ def _curve(ax: Axes, curve: Curve, axis: ValueAxis, unit: str) -> dict[str, list
             facecolors=ink,
             edgecolors=PAPER,
             linewidths=1.5,
-            clip_on=False,
             zorder=5,
             gid=gid,
         )

@@ -138,7 +138,6 @@ def _unmeasured(ax: Axes, nodes: int) -> None:
             colors=QUIET,
             alpha=0.45,
             linewidths=0.7,
-            clip_on=False,
             zorder=0,
         )
     )
@@ -157,7 +156,6 @@ def _cells(ax: Axes, matrix: Matrix, shades: Shades, cell: float) -> dict[str, l
             c=colours(values, shades),
             linewidths=0,
             rasterized=True,
-            clip_on=False,
         )
         return {}
     from matplotlib.collections import PolyCollection
@@ -172,7 +170,6 @@ def _cells(ax: Axes, matrix: Matrix, shades: Shades, cell: float) -> dict[str, l
             facecolors=colours(values, shades),
             edgecolors=PAPER,
             linewidths=1,
-            clip_on=False,
             gid="cells",
         )
     )
@@ -208,15 +205,7 @@ def _marks(ax: Axes, matrix: Matrix, x: float) -> None:
     for nodes, sign in ((matrix.best, "^"), (matrix.worse, "v")):
         as_image = len(matrix.nodes) > MOST_LABELS
         colour = canvas.fixed_colour(5) if as_image else INK
-        ax.plot(
-            [x] * len(nodes),
-            nodes,
-            sign,
-            color=colour,
-            markersize=4,
-            clip_on=False,
-            rasterized=as_image,
-        )
+        ax.plot([x] * len(nodes), nodes, sign, color=colour, markersize=4, rasterized=as_image)
 
 
 def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: float) -> None:
@@ -236,7 +225,6 @@ def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: fl
         align="edge",
         color=colours(list(values), shades),
         lw=0,
-        clip_on=False,
     )
     for at, value, side in ((0, shades.low, "left"), (steps, shades.high, "right")):
         ax.text(at, -0.3, quantity(value, unit), ha=side, va="top", color=INK)

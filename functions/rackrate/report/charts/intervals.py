@@ -105,7 +105,7 @@ def ratio_scale(reach: float) -> Chart:
         canvas.bare(ax)
         ticks = _ticks(reach)
         for _, at in ticks:
-            ax.plot([at, at], [-0.25, 0.05], color=QUIET, lw=1, clip_on=False)
+            ax.plot([at, at], [-0.25, 0.05], color=QUIET, lw=1)
         for value, at in _apart(ticks, (_SCALE[0] - 2 * _SIDE) / (2 * reach)):
             ax.text(at, 0.2, value, ha="center", va="bottom", color=QUIET)
 
@@ -136,7 +136,7 @@ def interval_alone(ratio: Ratio) -> Chart:
         ):
             if values[0] <= value <= values[1]:
                 at = math.log(value)
-                ax.plot([at, at], [-0.04, 0.04], color=QUIET, lw=1, clip_on=False)
+                ax.plot([at, at], [-0.04, 0.04], color=QUIET, lw=1)
                 ax.text(at, -0.1, tick_label(value), ha="center", va="top", color=QUIET)
 
     return Chart(draw, *_ALONE)
@@ -159,13 +159,13 @@ def _one(ax: Axes, ratio: Ratio) -> None:
     band = max(first, -half), min(last, half)
     if band[0] < band[1]:
         width = band[1] - band[0]
-        ax.add_patch(Rectangle((band[0], 0), width, 1, facecolor=BAND, lw=0, clip_on=False))
+        ax.add_patch(Rectangle((band[0], 0), width, 1, facecolor=BAND, lw=0))
     if first < 0 < last:
-        ax.plot([0, 0], [0, 1], color=QUIET, lw=1, clip_on=False)
+        ax.plot([0, 0], [0, 1], color=QUIET, lw=1)
     _span(ax, ratio.interval)
     middle = math.log(ratio.value)
     if first <= middle <= last:
-        ax.plot([middle], [0.5], "o", color=INK, markersize=6, clip_on=False, zorder=4)
+        ax.plot([middle], [0.5], "o", color=INK, markersize=6, zorder=4)
 
 
 def _span(ax: Axes, interval: Sequence[float]) -> None:
@@ -174,14 +174,14 @@ def _span(ax: Axes, interval: Sequence[float]) -> None:
     low, high = (math.log(end) for end in interval)
     ends = [max(low, first), min(high, last)]
     if ends[0] <= ends[1]:
-        ax.plot(ends, [0.5, 0.5], color=INK, lw=_THIN, clip_on=False, zorder=3)
+        ax.plot(ends, [0.5, 0.5], color=INK, lw=_THIN, zorder=3)
     for end, inside in ((low, low >= first), (high, high <= last)):
         if inside:
-            ax.plot([end, end], [0.28, 0.72], color=INK, lw=_THIN, clip_on=False, zorder=3)
+            ax.plot([end, end], [0.28, 0.72], color=INK, lw=_THIN, zorder=3)
     if low < first:
-        ax.plot([first], [0.5], "<", color=INK, markersize=7, clip_on=False)
+        ax.plot([first], [0.5], "<", color=INK, markersize=7)
     if high > last:
-        ax.plot([last], [0.5], ">", color=INK, markersize=7, clip_on=False)
+        ax.plot([last], [0.5], ">", color=INK, markersize=7)
 
 
 def _apart(ticks: Iterable[tuple[str, float]], units_per_log: float) -> list[tuple[str, float]]:
@@ -239,10 +239,10 @@ def levels_row(levels: Sequence[Level]) -> Chart:
         for place, level in enumerate(levels):
             ink = canvas.colour(level.arm)
             track = level.limit or most
-            ax.barh(place, track, height=0.62, color=LINE, alpha=0.7, lw=0, clip_on=False)
-            ax.barh(place, level.median, height=0.62, color=ink, lw=0, clip_on=False)
+            ax.barh(place, track, height=0.62, color=LINE, alpha=0.7, lw=0)
+            ax.barh(place, level.median, height=0.62, color=ink, lw=0)
             if level.limit is not None:
                 ends = [place - 0.5, place + 0.5]
-                ax.plot([level.limit] * 2, ends, color=INK, lw=2, clip_on=False)
+                ax.plot([level.limit] * 2, ends, color=INK, lw=2)
 
     return Chart(draw, 150, 30)

@@ -139,5 +139,4 @@ def _courses(ax: Axes, courses: Sequence[Course]) -> None:
             linestyle=canvas.dashes(course.arm),
             lw=1 if many else 1.6,
             alpha=0.5 if many else None,
-            clip_on=False,
         )

@@ -117,12 +117,11 @@ def _arm(ax: Axes, arm: int, tiers: Sequence[Tier], shift: float) -> list[str]:
         color=ink,
         linestyle=canvas.dashes(arm),
         lw=1.2,
-        clip_on=False,
         zorder=2,
     )
     for place, tier in zip(places, tiers, strict=True):
         if tier.ends is not None:
-            ax.plot([place, place], tier.ends, color=ink, lw=2, clip_on=False, zorder=3)
+            ax.plot([place, place], tier.ends, color=ink, lw=2, zorder=3)
     ax.scatter(
         places,
         [tier.value for tier in tiers],
@@ -131,7 +130,6 @@ def _arm(ax: Axes, arm: int, tiers: Sequence[Tier], shift: float) -> list[str]:
         facecolors=ink,
         edgecolors=canvas.PAPER,
         linewidths=1,
-        clip_on=False,
         zorder=4,
         gid=f"tiers-{arm}",
     )
