@@ -17,12 +17,12 @@ from ..following.campaign_outcome import (
     require_answers,
 )
 from ..following.outcome import AtEnd, check, conclude_shown, watch_to_the_end
-from ..following.watch import Interruption, follow
+from ..following.watch import Interruption, Watch
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..printing.answers import campaign_table
 from ..printing.failures import explain_end
 from ..printing.output import JsonOption, Output, StackOption
-from ..printing.progress import describe_campaign
+from ..printing.progress import describe_campaign, display_for
 from ..reading import files
 from ..reading.campaign_input import (
     Options,
@@ -183,13 +183,8 @@ def run_to_the_end(
     """
     with Interruption() as interruption:
         stack.start(CAMPAIGN, campaign_id, text)
-        ended = follow(
-            output,
-            FollowedCampaign(stack, campaign_id),
-            stack,
-            interruption,
-            at_end.requirements,
-        )
+        followed, display = FollowedCampaign(stack, campaign_id), display_for(output.errors)
+        ended = Watch(followed, display, interruption, at_end.requirements).until_over()
     code = conclude_campaign(output, stack, campaign_id, ended, at_end)
     raise typer.Exit(interruption.exit_code if interruption.count else code)
 

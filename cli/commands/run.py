@@ -14,7 +14,7 @@ from rackrate_text.failures import NODES_CHANGED
 from ..completion import complete_run
 from ..errors import Refusal
 from ..following.outcome import AtEnd, conclude
-from ..following.watch import FollowedRun, Interruption, follow
+from ..following.watch import FollowedRun, Interruption, Watch
 from ..options import (
     JunitOption,
     OutOption,
@@ -25,6 +25,7 @@ from ..options import (
     check_junit,
 )
 from ..printing.output import JsonOption, Output, StackOption
+from ..printing.progress import display_for
 from ..reading import files
 from ..reading.kinds import RUN
 from ..reading.plan import read_plan
@@ -158,8 +159,8 @@ def _follow(
         return None
     with Interruption() as interruption:
         begin()
-        followed = FollowedRun(stack, run_id)
-        ended = follow(output, followed, stack, interruption, at_end.requirements)
+        followed, display = FollowedRun(stack, run_id), display_for(output.errors)
+        ended = Watch(followed, display, interruption, at_end.requirements).until_over()
     if not interruption.count and leave(ended):
         return ended
     code = conclude(output, stack, run_id, ended, at_end)

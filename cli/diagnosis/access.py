@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import typer
 
 from ..following.watch import FollowedRun, Interruption, Watch
 from ..printing.failures import human
 from ..printing.output import Output
-from ..printing.progress import Display, Late, Left, display_for
+from ..printing.progress import display_for
 from ..reading.kinds import RUN
 from ..reading.run_ids import new_id
 from ..reading.runs import Run
-from ..reading.stack import Outcome, Stack
+from ..reading.stack import Execution, Outcome, Stack
 from .check import Check
 
 _NAME = "cluster access"
@@ -29,25 +30,12 @@ _REMEDIES = {
 }
 
 
-class _DryRunDisplay:
-    """A display for a dry run: it shows that the command waits, and no phases or blocks."""
+class _DryRun(Watch[Run]):
+    """Follow a dry run: show that the command waits, and no phases or blocks."""
 
-    def __init__(self, display: Display) -> None:
-        self._display = display
-
-    def __enter__(self) -> Self:
-        self._display.__enter__()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._display.__exit__(*raised)
-
-    def show(self, what: str, elapsed: float, left: Left | Late | None) -> None:
-        """Show that the command waits."""
-        self._display.show("asking the functions for a dry run", elapsed, None)
-
-    def report(self, event: str, elapsed: float) -> None:
-        """Report nothing: a dry run loses no trial."""
+    def _show(self, execution: Execution, record: Run | None, stopped: bool) -> None:
+        seconds = time.monotonic() - self._began
+        self.display.show("asking the functions for a dry run", seconds, None)
 
 
 def access(stack: Stack, output: Output) -> list[Check]:
@@ -60,8 +48,8 @@ def access(stack: Stack, output: Output) -> list[Check]:
     run_id = new_id("doctor")
     with Interruption() as interruption:
         stack.start(RUN, run_id, json.dumps({"dry_run": True}))
-        display = _DryRunDisplay(display_for(output.errors))
-        ended = Watch(stack, FollowedRun(stack, run_id), display, interruption).until_over()
+        followed, display = FollowedRun(stack, run_id), display_for(output.errors)
+        ended = _DryRun(followed, display, interruption).until_over()
     if interruption.count:
         raise typer.Exit(interruption.exit_code)
     content = stack.file(run_id, "plan.json")

@@ -56,9 +56,9 @@ class FollowedCampaign(Followed[Campaign]):
 
     def read(self) -> Campaign | None:
         """The campaign's record; reads that of its run, too."""
-        campaign = self._stack.record(CAMPAIGN, self.id)
+        campaign = self.stack.record(CAMPAIGN, self.id)
         run_id = None if campaign is None or campaign.is_over else campaign.step_run_id
-        self.run = None if run_id is None else self._stack.record(RUN, run_id)
+        self.run = None if run_id is None else self.stack.record(RUN, run_id)
         if campaign is not None and not (campaign.is_over or self._warned):
             self._news += [f"Warning: {warning}" for warning in campaign.warnings]
             self._warned = True

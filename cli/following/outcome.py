@@ -17,6 +17,7 @@ from ..printing.estimate import print_estimate
 from ..printing.failures import RunFailure, explain_failure, failure_of
 from ..printing.junit import junit_xml
 from ..printing.output import Output
+from ..printing.progress import display_for
 from ..printing.verdict import print_checks, print_results
 from ..reading import files
 from ..reading.documents import document_of, read_estimates, read_results
@@ -26,7 +27,7 @@ from ..reading.requirements import Checked, Judged, Requirement, evaluate
 from ..reading.run_ids import find_started
 from ..reading.runs import Run
 from ..reading.stack import Execution, Outcome, Stack
-from .watch import Followed, Interruption, follow, seconds_since
+from .watch import Followed, Interruption, Watch, seconds_since
 
 if TYPE_CHECKING:
     from rackrate_contract.estimates import EstimatedRun
@@ -204,15 +205,14 @@ def watch_to_the_end[R: Record](
         )
         with interruption:
             elapsed = 0.0 if record is None else seconds_since(record.started_at)
-            ended = follow(
-                output,
+            ended = Watch(
                 followed(stack, name),
-                stack,
+                display_for(output.errors),
                 interruption,
                 at_end.requirements,
                 stops=False,
                 elapsed=elapsed,
-            )
+            ).until_over()
     if interruption.count:
         goes_on = f"{kind.noun} {name} goes on; `{kind.command} watch {name}` follows it again."
         output.complain(goes_on)

@@ -12,6 +12,7 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, Self
@@ -28,8 +29,7 @@ from ..errors import (
     is_temporary,
 )
 from ..patience import brief
-from ..printing.output import Output
-from ..printing.progress import Display, Late, Left, TimeLeft, describe, display_for, pace_of
+from ..printing.progress import Display, Late, Left, TimeLeft, describe, pace_of
 from ..reading.kinds import RUN, Kind
 from ..reading.records import Record
 from ..reading.requirements import Requirement, check_planned
@@ -95,7 +95,7 @@ class Followed[R: Record](ABC):
     def __init__(self, stack: Stack, name: str) -> None:
         self.id = name
         self.arn = stack.arn(self.kind, name)
-        self._stack = stack
+        self.stack = stack
         self._left = TimeLeft()
         self._losses = Losses(stack)
         self._news: list[str] = []
@@ -119,7 +119,7 @@ class Followed[R: Record](ABC):
 
     def check(self, requirements: Sequence[Requirement], run_id: str) -> None:
         """Raise Refusal for a requirement that the plan of a run can never meet."""
-        if (content := self._stack.file(run_id, "plan.json")) is not None:
+        if (content := self.stack.file(run_id, "plan.json")) is not None:
             check_planned(requirements, json.loads(content))
 
 
@@ -130,7 +130,7 @@ class FollowedRun(Followed[Run]):
 
     def read(self) -> Run | None:
         """The run's record; reads what it has lost, too."""
-        run = self._stack.record(RUN, self.id)
+        run = self.stack.record(RUN, self.id)
         if run is not None:
             self._news += self._losses.since_last_look(run)
         return run
@@ -145,6 +145,7 @@ class FollowedRun(Followed[Run]):
         return describe(record), left
 
 
+@dataclass
 class Watch[R: Record]:
     """Follow an execution.
 
@@ -153,25 +154,16 @@ class Watch[R: Record]:
     watching ends with a Refusal, and with `stops` the execution too.
     """
 
-    def __init__(
-        self,
-        stack: Stack,
-        followed: Followed[R],
-        display: Display,
-        interruption: Interruption,
-        *,
-        stops: bool = True,
-        elapsed: float = 0.0,
-        requirements: Sequence[Requirement] = (),
-    ) -> None:
-        self._stack = stack
-        self._followed = followed
-        self._kind = followed.kind
-        self._display = display
-        self._interruption = interruption
-        self._stops = stops
-        self._unchecked = requirements
-        self._began = time.monotonic() - elapsed
+    followed: Followed[R]
+    display: Display
+    interruption: Interruption
+    requirements: Sequence[Requirement] = ()
+    stops: bool = True
+    elapsed: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._kind, self._stack = self.followed.kind, self.followed.stack
+        self._began = time.monotonic() - self.elapsed
         self._offline_since: float | None = None
 
     def until_over(self) -> Outcome[R]:
@@ -186,11 +178,11 @@ class Watch[R: Record]:
         over_at: float | None = None
         poll_seconds = FIRST_POLL_SECONDS
         execution, record = Execution("RUNNING", "", ""), None
-        with brief(), self._display:
+        with brief(), self.display:
             while True:
-                if self._interruption.count and not self._stops:
+                if self.interruption.count and not self.stops:
                     return self._outcome(execution, record)
-                stopping = bool(self._interruption.count or refusal)
+                stopping = bool(self.interruption.count or refusal)
                 stopped = stopped or (stopping and self._stop())
                 state = self._poll()
                 if state is not None:
@@ -207,27 +199,27 @@ class Watch[R: Record]:
                 # A terminal that was closed takes no more text. Its signal ends the watching.
                 with contextlib.suppress(OSError):
                     self._show(execution, record, stopped)
-                if stopped and self._interruption.count > 1:
+                if stopped and self.interruption.count > 1:
                     break
-                self._interruption.pause(poll_seconds, count=2 if stopping else 1)
+                self.interruption.pause(poll_seconds, count=2 if stopping else 1)
                 poll_seconds = min(POLL_SECONDS, 2 * poll_seconds)
         if refusal is not None:
             raise refusal
         return self._outcome(execution, record)
 
     def _outcome(self, execution: Execution, record: R | None) -> Outcome[R]:
-        return Outcome(self._followed.id, execution, record, self._kind)
+        return Outcome(self.followed.id, execution, record, self._kind)
 
     def _refusal(self, record: R | None) -> Refusal | None:
         """The Refusal of a requirement, if any. They are checked once AWS has answered."""
-        if not self._unchecked or record is None:
+        if not self.requirements or record is None:
             return None
         try:
-            if (run_id := self._followed.planned_run(record)) is not None:
-                self._followed.check(self._unchecked, run_id)
-                self._unchecked = ()
+            if (run_id := self.followed.planned_run(record)) is not None:
+                self.followed.check(self.requirements, run_id)
+                self.requirements = ()
         except Refusal as refusal:
-            if not self._stops:
+            if not self.stops:
                 raise
             return refusal
         except (BotoCoreError, ClientError) as error:
@@ -237,7 +229,7 @@ class Watch[R: Record]:
     def _poll(self) -> tuple[Execution, R | None] | None:
         try:
             # Read the execution first. If it is over, the status read after it is the last one.
-            state = self._stack.execution(self._followed.arn), self._followed.read()
+            state = self._stack.execution(self.followed.arn), self.followed.read()
         except Exception as error:
             self._bear(error)
             return None
@@ -260,26 +252,26 @@ class Watch[R: Record]:
             )
         return Refusal(
             f"{self._named} can no longer be followed and goes on without this command"
-            f" (`{self._kind.command} show {self._followed.id}` shows its end): {explain(error)}",
+            f" (`{self._kind.command} show {self.followed.id}` shows its end): {explain(error)}",
             EXIT_UNKNOWN,
         )
 
     @property
     def _named(self) -> str:
-        return f"{self._kind.noun} {self._followed.id}"
+        return f"{self._kind.noun} {self.followed.id}"
 
     def _stop(self) -> bool:
         """Stop the execution. Returns whether AWS has answered; a second signal ends the tries."""
         try:
-            where = f"s3://{self._stack.bucket}/{self._kind.key}s/{self._followed.id}/"
+            where = f"s3://{self._stack.bucket}/{self._kind.key}s/{self.followed.id}/"
             cause = f"stopped from the command line; what it had measured is in {where}"
-            self._stack.stop(self._followed.arn, cause)
+            self._stack.stop(self.followed.arn, cause)
         except (BotoCoreError, ClientError) as error:
-            if is_temporary(error) and self._interruption.count < 2:
+            if is_temporary(error) and self.interruption.count < 2:
                 return False  # the poll that follows knows for how long
             raise Refusal(
                 f"{self._named} could not be stopped and may go on (`aws stepfunctions"
-                f" stop-execution --execution-arn {self._followed.arn}` stops it):"
+                f" stop-execution --execution-arn {self.followed.arn}` stops it):"
                 f" {explain(error)}",
                 EXIT_INTERRUPTED,
             ) from error
@@ -287,8 +279,8 @@ class Watch[R: Record]:
 
     def _show(self, execution: Execution, record: R | None, stopped: bool) -> None:
         elapsed = time.monotonic() - self._began
-        for event in self._followed.news():
-            self._display.report(event, elapsed)
+        for event in self.followed.news():
+            self.display.report(event, elapsed)
         left = None
         if self._offline_since is not None:
             what = "no answer from AWS, trying again"
@@ -299,33 +291,10 @@ class Watch[R: Record]:
         elif record is None:
             what = "starting"
         else:
-            what, left = self._followed.describe(record, elapsed)
+            what, left = self.followed.describe(record, elapsed)
             if record.is_over:  # the execution ends in a moment
                 left = None
-        self._display.show(what, elapsed, left)
-
-
-def follow[R: Record](
-    output: Output,
-    followed: Followed[R],
-    stack: Stack,
-    interruption: Interruption,
-    requirements: Sequence[Requirement],
-    *,
-    stops: bool = True,
-    elapsed: float = 0.0,
-) -> Outcome[R]:
-    """Follow an execution that is started, inside `interruption`; see `Watch`."""
-    display = display_for(output.errors)
-    return Watch(
-        stack,
-        followed,
-        display,
-        interruption,
-        stops=stops,
-        elapsed=elapsed,
-        requirements=requirements,
-    ).until_over()
+        self.display.show(what, elapsed, left)
 
 
 def seconds_since(started_at: str, now: datetime | None = None) -> float:
