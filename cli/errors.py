@@ -6,6 +6,7 @@ import email.utils
 import os
 import re
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -79,6 +80,16 @@ class Refusal(Exception):
 def error_code(error: aws.ClientError) -> str:
     """The service's code of the error, for example `ValidationError`."""
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def unless_missing[T](call: Callable[..., T], *codes: str, **request: Any) -> T | None:
+    """The response to a call, or None if AWS answers with one of the codes for what is missing."""
+    try:
+        return call(**request)
+    except aws.ClientError as error:
+        if error_code(error) not in codes:
+            raise
+        return None
 
 
 def error_message(error: aws.ClientError) -> str:

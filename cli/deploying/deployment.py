@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate_text.words import counted, listed, nearest
 
-from ..errors import EXIT_FAILED, EXIT_UNKNOWN, Refusal, error_code, explain, is_temporary
+from ..errors import EXIT_FAILED, EXIT_UNKNOWN, Refusal, explain, is_temporary, unless_missing
 from ..following.watch import OFFLINE_SECONDS
 from ..printing.progress import Display
 from ..reading.stack import client_of, describe
@@ -140,11 +140,9 @@ class Deployment:
     def _is_ours(self) -> bool:
         if "ParentId" in (self.description or {}):
             return False
-        try:
-            summary = self._client.get_template_summary(StackName=self._id)
-        except ClientError as error:
-            if error_code(error) != "ValidationError":
-                raise
+        summarize = self._client.get_template_summary
+        summary = unless_missing(summarize, "ValidationError", StackName=self._id)
+        if summary is None:
             return False  # under review, so it has no template yet
         return _MARK in summary.get("Metadata", "") or any(
             (each["LogicalResourceId"], each["ResourceType"]) == (_FIRST_PART, STACK_TYPE)

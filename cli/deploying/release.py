@@ -16,11 +16,10 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 import boto3
-from botocore.exceptions import ClientError
 
 from rackrate_text.units import quantity
 
-from ..errors import UNREADABLE, Refusal, error_code
+from ..errors import UNREADABLE, Refusal, unless_missing
 from ..reading.stack import client_of
 
 DESCRIPTION = "release.json"
@@ -210,11 +209,7 @@ class Artifacts:
 
     def _create(self) -> None:
         elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": self._region}}
-        try:
-            self._s3.head_bucket(**self._owner)
-        except ClientError as error:
-            if error_code(error) not in {"404", "NoSuchBucket"}:
-                raise
+        if unless_missing(self._s3.head_bucket, "404", "NoSuchBucket", **self._owner) is None:
             self._s3.create_bucket(
                 Bucket=self.bucket, **({} if self._region == "us-east-1" else elsewhere)
             )
@@ -236,12 +231,10 @@ class Artifacts:
 
     def remove(self) -> bool:
         """Delete the bucket and what is in it. Returns whether there was one."""
-        try:
-            keys = list(self._sizes(""))
-        except ClientError as error:
-            if error_code(error) != "NoSuchBucket":
-                raise
+        sizes = unless_missing(self._sizes, "NoSuchBucket", prefix="")
+        if sizes is None:
             return False
+        keys = list(sizes)
         for at in range(0, len(keys), _BATCH):
             objects: Any = [{"Key": key} for key in keys[at : at + _BATCH]]
             self._s3.delete_objects(**self._owner, Delete={"Objects": objects, "Quiet": True})

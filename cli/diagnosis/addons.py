@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from ..errors import error_code
+from ..errors import unless_missing
 from ..reading.stack import Stack
 from .check import Check, required
 
@@ -24,16 +22,15 @@ def addons(stack: Stack) -> Iterator[Check]:
     eks, cluster = stack.client("eks"), required(stack.outputs, "ClusterName")
     version = eks.describe_cluster(name=cluster)["cluster"]["version"]
     for name in ADDONS:
-        try:
-            addon = eks.describe_addon(clusterName=cluster, addonName=name)["addon"]
-        except ClientError as error:
-            if error_code(error) != "ResourceNotFoundException":
-                raise
+        described = unless_missing(
+            eks.describe_addon, "ResourceNotFoundException", clusterName=cluster, addonName=name
+        )
+        if described is None:
             yield Check(name, "failed", "the cluster has no such add-on", "deploy the stack again")
             continue
         newest = _newest(eks, name, version)
-        described = eks.describe_addon_configuration(addonName=name, addonVersion=newest)
-        yield addon_check(addon, newest, described.get("configurationSchema"))
+        settings = eks.describe_addon_configuration(addonName=name, addonVersion=newest)
+        yield addon_check(described["addon"], newest, settings.get("configurationSchema"))
 
 
 def _newest(eks: Any, name: str, kubernetes_version: str) -> str:

@@ -14,7 +14,7 @@ from botocore.parsers import ResponseParserError
 from rackrate_text.launches import failed_launch
 from rackrate_text.quotas import divided
 
-from ..errors import error_code
+from ..errors import unless_missing
 from ..reading.stack import Stack
 from .check import Check, required
 
@@ -31,11 +31,8 @@ _SUPPORT = {
 def cluster(stack: Stack) -> Check:
     """Check that the cluster is active and that EKS reports no problem with it."""
     name = required(stack.outputs, "ClusterName")
-    try:
-        state = _described(stack)
-    except ClientError as error:
-        if error_code(error) != "ResourceNotFoundException":
-            raise
+    state = unless_missing(_described, "ResourceNotFoundException", stack=stack)
+    if state is None:
         return Check("cluster", "failed", f"there is no cluster {name}", "deploy the stack again")
     issues = _issues(state)
     finding = f"{name}, Kubernetes {state.get('version', '?')}, {state['status']}{issues}"
@@ -105,15 +102,16 @@ def node_groups(stack: Stack) -> Iterator[Check]:
 
 
 def _node_group(stack: Stack, title: str, name: str, size: int) -> Check:
-    try:
-        group = stack.client("eks").describe_nodegroup(
-            clusterName=required(stack.outputs, "ClusterName"), nodegroupName=name
-        )["nodegroup"]
-    except ClientError as error:
-        if error_code(error) != "ResourceNotFoundException":
-            raise
+    described = unless_missing(
+        stack.client("eks").describe_nodegroup,
+        "ResourceNotFoundException",
+        clusterName=required(stack.outputs, "ClusterName"),
+        nodegroupName=name,
+    )
+    if described is None:
         return Check(title, "failed", f"there is no node group {name}", "deploy the stack again")
     rests = stack.parameters.get("IdleScaleToZero") == "true"
+    group = described["nodegroup"]
     check = node_group_check(title, group, size=size, rests=rests)
     return _with_failed_launches(check, group, stack)
 
@@ -170,10 +168,7 @@ def kubectl(stack: Stack) -> Check:
     program = shutil.which("kubectl")
     if program is None:
         return Check(name, "ok", "not installed; rackrate does without")
-    eks = stack.client("eks")
-    endpoint = eks.describe_cluster(name=required(stack.outputs, "ClusterName"))["cluster"].get(
-        "endpoint"
-    )
+    endpoint = _described(stack).get("endpoint")
     path = "jsonpath={.clusters[0].cluster.server}"
     try:
         server = _kubectl(program, "config", "view", "--minify", "--output", path)

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ..errors import error_code
+from ..errors import error_code, unless_missing
 from ..reading.kinds import RUN
 from ..reading.records import GOOD
 from ..reading.runs import Run
@@ -43,11 +43,9 @@ def stack_state(stack: Stack) -> Check:
 def state_machine(stack: Stack) -> Check:
     """Check that the state machine can start a run."""
     arn = required(stack.outputs, "StateMachineArn")
-    try:
-        machine = stack.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
-    except ClientError as error:
-        if error_code(error) != "StateMachineDoesNotExist":
-            raise
+    describe = stack.client("stepfunctions").describe_state_machine
+    machine = unless_missing(describe, "StateMachineDoesNotExist", stateMachineArn=arn)
+    if machine is None:
         return Check("state machine", "failed", f"there is no {arn}", _RESTORE)
     name, status = machine["name"], machine["status"]
     if status != "ACTIVE":
@@ -58,12 +56,11 @@ def state_machine(stack: Stack) -> Check:
 def table(stack: Stack) -> Check:
     """Check that the table and its index exist."""
     name = required(stack.outputs, "TableName")
-    try:
-        description = stack.client("dynamodb").describe_table(TableName=name)["Table"]
-    except ClientError as error:
-        if error_code(error) != "ResourceNotFoundException":
-            raise
+    describe = stack.client("dynamodb").describe_table
+    described = unless_missing(describe, "ResourceNotFoundException", TableName=name)
+    if described is None:
         return Check("table", "failed", f"there is no table {name}", _RESTORE)
+    description = described["Table"]
     indices = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
     if "runs" not in indices:
         return Check("table", "failed", f"{name} has no index runs", _RESTORE)
@@ -109,21 +106,21 @@ def _ecr_image(stack: Stack, registry: re.Match[str]) -> Check:
     name, tag, digest = registry["name"], registry["tag"], registry["digest"]
     which = {"imageDigest": digest} if digest else {"imageTag": tag or "latest"}
     called = f"{name}@{digest}" if digest else f"{name}:{tag or 'latest'}"
-    try:
-        client = stack.client("ecr", region_name=registry["region"])
-        details = client.describe_images(
-            registryId=registry["account"], repositoryName=name, imageIds=[which]
-        )["imageDetails"][0]
-    except ClientError as error:
-        if error_code(error) not in {"ImageNotFoundException", "RepositoryNotFoundException"}:
-            raise
+    described = unless_missing(
+        stack.client("ecr", region_name=registry["region"]).describe_images,
+        *("ImageNotFoundException", "RepositoryNotFoundException"),
+        registryId=registry["account"],
+        repositoryName=name,
+        imageIds=[which],
+    )
+    if described is None:
         return Check(
             "image",
             "failed",
             f"{called} is not in ECR in {registry['region']}",
             "build it again: change ToolImage to a public image and back to build",
         )
-    pushed = details.get("imagePushedAt")
+    pushed = described["imageDetails"][0].get("imagePushedAt")
     return Check("image", "ok", f"{called} in ECR" + (f", pushed {pushed:%F}" if pushed else ""))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from rackrate_text.placement_groups import group_query
 from rackrate_text.quotas import (
     COUNTED_INSTANCES,
@@ -18,7 +16,7 @@ from rackrate_text.quotas import (
     vcpu_use,
 )
 
-from ..errors import error_code
+from ..errors import unless_missing
 from ..reading.stack import Stack
 from .check import Check, required
 
@@ -109,11 +107,9 @@ def _quota(stack: Stack, code: str) -> float | None:
     """The account's value; AWS's default if nobody asked for more; None for an unknown quota."""
     client, request = stack.client("service-quotas"), {"ServiceCode": "ec2", "QuotaCode": code}
     for ask in (client.get_service_quota, client.get_aws_default_service_quota):
-        try:
-            return float(ask(**request)["Quota"]["Value"])
-        except ClientError as error:
-            if error_code(error) != "NoSuchResourceException":
-                raise
+        answer = unless_missing(ask, "NoSuchResourceException", **request)
+        if answer is not None:
+            return float(answer["Quota"]["Value"])
     return None
 
 
@@ -134,20 +130,16 @@ def placement_group(stack: Stack) -> Check:
     existing = parameters.get("ExistingPlacementGroup")
     own: Mapping[str, Any] = {"Filters": [{"Name": "tag:rackrate:stack", "Values": [stack.name]}]}
     query = group_query(existing) if existing else own
-    try:
-        groups = stack.client("ec2").describe_placement_groups(**query)["PlacementGroups"]
-    except ClientError as error:
-        if error_code(error) != "InvalidPlacementGroup.Unknown":
-            raise
-        groups = []
-    if not groups:
+    describe = stack.client("ec2").describe_placement_groups
+    described = unless_missing(describe, "InvalidPlacementGroup.Unknown", **query)
+    if described is None or not described["PlacementGroups"]:
         return Check(
             _GROUP,
             "failed",
             f"EC2 does not know {existing or 'one of this stack'}",
             "deploy the stack again with `sam build && sam deploy`",
         )
-    return group_check(groups[0], parameters)
+    return group_check(described["PlacementGroups"][0], parameters)
 
 
 def group_check(group: Mapping[str, Any], parameters: Mapping[str, str]) -> Check:

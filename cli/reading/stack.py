@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from rackrate_text.words import listed
 
-from ..errors import Refusal, error_code, error_message
+from ..errors import Refusal, error_code, error_message, unless_missing
 from ..patience import Patience
 from .baselines import Baseline
 from .kinds import CAMPAIGN, RUN, Kind
@@ -199,12 +199,7 @@ class Stack:
 
     def find_execution(self, arn: str) -> Execution | None:
         """The execution's current state. None when it does not exist (any more)."""
-        try:
-            return self.execution(arn)
-        except ClientError as error:
-            if error_code(error) in {"ExecutionDoesNotExist", "InvalidArn"}:
-                return None
-            raise
+        return unless_missing(self.execution, "ExecutionDoesNotExist", "InvalidArn", arn=arn)
 
     def stop(self, arn: str, cause: str) -> None:
         """Stop the execution. Does nothing when it is over."""
@@ -256,12 +251,10 @@ class Stack:
 
     def content(self, key: str) -> bytes | None:
         """An object of the bucket. None when it does not exist."""
-        try:
-            return self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
-        except ClientError as error:
-            if error_code(error) in {"NoSuchKey", "404"}:
-                return None
-            raise
+        response = unless_missing(
+            self._s3.get_object, "NoSuchKey", "404", Bucket=self.bucket, Key=key
+        )
+        return None if response is None else response["Body"].read()
 
     def upload(self, key: str, content: bytes) -> None:
         """Write a JSON object to the bucket."""
