@@ -10,6 +10,8 @@ from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
+from ..reading.stack import paginated
+
 STACK_TYPE = "AWS::CloudFormation::Stack"
 UNCERTAIN = "perhaps replaced"
 _POLL_SECONDS = 1.0
@@ -52,8 +54,9 @@ class ChangeSet:
 
         `key` names the change set of a stack within, and `stack` is that stack's path.
         """
-        pages = self._client.get_paginator("describe_change_set").paginate(**(key or self._key))
-        for change in (each["ResourceChange"] for page in pages for each in page["Changes"]):
+        key = key or self._key
+        for each in paginated(self._client, "describe_change_set", "Changes", **key):
+            change = each["ResourceChange"]
             resource = change["LogicalResourceId"]
             if effect := _effect(change):
                 yield Loss(effect, stack, resource, change["ResourceType"])

@@ -17,7 +17,7 @@ from rackrate_text.words import counted, listed, nearest
 from ..errors import EXIT_FAILED, EXIT_UNKNOWN, Refusal, explain, is_temporary, unless_missing
 from ..following.watch import OFFLINE_SECONDS
 from ..printing.progress import Display
-from ..reading.stack import client_of, describe
+from ..reading.stack import client_of, describe, paginated
 from .change_sets import STACK_TYPE, ChangeSet
 
 #: The stack of a command without --stack.
@@ -222,8 +222,7 @@ class Deployment:
         return f"{verb}, {counted(len(resources) - len(busy), 'part')} done{names}"
 
     def _pages(self, operation: str, key: str, stack: str | None = None) -> Iterator[Any]:
-        pages = self._client.get_paginator(operation).paginate(StackName=stack or self._id)
-        return (each for page in pages for each in page[key])
+        return paginated(self._client, operation, key, StackName=stack or self._id)
 
     def check(self, *good: str) -> None:
         """Raise Refusal, with the reasons of what failed, unless the work ended so."""

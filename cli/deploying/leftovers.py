@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 
 from ..errors import EXIT_FAILED, Refusal, error_code
 from ..printing.progress import Display
+from ..reading.stack import paginated
 
 _ENDPOINT, _GROUP, _INTERFACE = "endpoint", "security group", "network interface"
 #: What EC2 lists of each kind: the operation, its list, and the key of the id.
@@ -54,8 +55,8 @@ def find(ec2: Any, vpc: str, cluster: str, own: Set[str]) -> list[Leftover]:
     """
     leftovers, accounted = [], {*own}
     for kind, operation, key, id_key in _KINDS:
-        pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}])
-        for each in (each for page in pages for each in page[key]):
+        in_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+        for each in paginated(ec2, operation, key, Filters=in_vpc):
             # Those of an endpoint go with it.
             accounted.update(each.get("NetworkInterfaceIds") or ())
             is_rest = each.get("GroupName") == "default" or _state(each) == "deleted"

@@ -20,7 +20,7 @@ import boto3
 from rackrate_text.units import quantity
 
 from ..errors import UNREADABLE, Refusal, unless_missing
-from ..reading.stack import client_of
+from ..reading.stack import client_of, paginated
 
 DESCRIPTION = "release.json"
 HASHES = "SHA256SUMS"
@@ -226,8 +226,9 @@ class Artifacts:
         self._s3.put_bucket_tagging(**self._owner, Tagging={"TagSet": tags})
 
     def _sizes(self, prefix: str) -> dict[str, int]:
-        pages = self._s3.get_paginator("list_objects_v2").paginate(**self._owner, Prefix=prefix)
-        return {each["Key"]: each["Size"] for page in pages for each in page.get("Contents", [])}
+        request = {**self._owner, "Prefix": prefix}
+        objects = paginated(self._s3, "list_objects_v2", "Contents", **request)
+        return {each["Key"]: each["Size"] for each in objects}
 
     def remove(self) -> bool:
         """Delete the bucket and what is in it. Returns whether there was one."""

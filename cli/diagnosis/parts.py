@@ -12,7 +12,7 @@ from ..errors import error_code, unless_missing
 from ..reading.kinds import RUN
 from ..reading.records import GOOD
 from ..reading.runs import Run
-from ..reading.stack import Stack
+from ..reading.stack import Stack, paginated
 from .check import Check, required
 
 _RESTORE = "deploy the stack again with `sam build && sam deploy`"
@@ -149,12 +149,8 @@ def alarms(stack: Stack) -> Check:
     """Check that none of the stack's alarms is in the ALARM state."""
     if stack.parameters.get("Observability") == "false":
         return Check("alarms", "ok", "none, by Observability=false")
-    pages = (
-        stack.client("cloudwatch")
-        .get_paginator("describe_alarms")
-        .paginate(AlarmNamePrefix=f"{stack.name}-Monitoring-")
-    )
-    found = [alarm for page in pages for alarm in page["MetricAlarms"]]
+    prefix, client = f"{stack.name}-Monitoring-", stack.client("cloudwatch")
+    found = [*paginated(client, "describe_alarms", "MetricAlarms", AlarmNamePrefix=prefix)]
     sounding = [alarm for alarm in found if alarm["StateValue"] == "ALARM"]
     if not sounding:
         return Check("alarms", "ok", f"{len(found)} alarms, none sounds")

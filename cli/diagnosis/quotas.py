@@ -17,7 +17,7 @@ from rackrate_text.quotas import (
 )
 
 from ..errors import unless_missing
-from ..reading.stack import Stack
+from ..reading.stack import Stack, paginated
 from .check import Check, required
 
 SPREAD_LIMIT = 7
@@ -53,23 +53,20 @@ def vcpus(stack: Stack) -> Iterator[Check]:
         (stack.parameters.get("EndpointInstanceType") or arms_type) if has_instance else "",
     )
     ec2 = stack.client("ec2")
-    states = [{"Name": "instance-state-name", "Values": list(COUNTED_INSTANCES)}]
+    launched = [{"Name": "instance-state-name", "Values": list(COUNTED_INSTANCES)}]
     instances = [
         instance
-        for reservation in _listed(ec2, "describe_instances", "Reservations", states)
+        for reservation in paginated(ec2, "describe_instances", "Reservations", Filters=launched)
         for instance in reservation["Instances"]
     ]
-    reservations = _listed(
-        ec2,
-        "describe_capacity_reservations",
-        "CapacityReservations",
-        [{"Name": "state", "Values": list(COUNTED_RESERVATIONS)}],
-    )
+    held = [{"Name": "state", "Values": list(COUNTED_RESERVATIONS)}]
+    listed = ("describe_capacity_reservations", "CapacityReservations")
+    reservations = list(paginated(ec2, *listed, Filters=held))
     types = sorted(counted_types(instances, reservations, nodes))
     named = [{"Name": "instance-type", "Values": types}]
     vcpus_of = {
         type_["InstanceType"]: int(type_["VCpuInfo"]["DefaultVCpus"])
-        for type_ in _listed(ec2, "describe_instance_types", "InstanceTypes", named)
+        for type_ in paginated(ec2, "describe_instance_types", "InstanceTypes", Filters=named)
     }
     account = stack.outputs["StateMachineArn"].split(":")[4]
     for code in nodes.quota_codes:
@@ -111,13 +108,6 @@ def _quota(stack: Stack, code: str) -> float | None:
         if answer is not None:
             return float(answer["Quota"]["Value"])
     return None
-
-
-def _listed(
-    ec2: Any, operation: str, key: str, filters: list[dict[str, Any]]
-) -> list[Mapping[str, Any]]:
-    pages = ec2.get_paginator(operation).paginate(Filters=filters)
-    return [one for page in pages for one in page[key]]
 
 
 def placement_group(stack: Stack) -> Check:

@@ -11,7 +11,7 @@ from rackrate_text.words import counted
 from ..following.watch import seconds_since
 from ..reading.kinds import RUN
 from ..reading.runs import Run
-from ..reading.stack import Stack
+from ..reading.stack import Stack, paginated
 from .check import Check, required
 
 LOOKED_AT = 20
@@ -63,15 +63,14 @@ def _is_overdue(run: Run, now: datetime) -> bool:
 
 def leftovers(stack: Stack) -> Check:
     """Check that nothing has this stack's tag without belonging to the stack."""
-    pages = (
-        stack.client("resourcegroupstaggingapi")
-        .get_paginator("get_resources")
-        .paginate(
-            TagFilters=[{"Key": "rackrate:stack", "Values": [stack.name]}],
-            ResourceTypeFilters=["dynamodb:table", "s3"],
-        )
+    mappings = paginated(
+        stack.client("resourcegroupstaggingapi"),
+        "get_resources",
+        "ResourceTagMappingList",
+        TagFilters=[{"Key": "rackrate:stack", "Values": [stack.name]}],
+        ResourceTypeFilters=["dynamodb:table", "s3"],
     )
-    arns = [mapping["ResourceARN"] for page in pages for mapping in page["ResourceTagMappingList"]]
+    arns = [mapping["ResourceARN"] for mapping in mappings]
     own = {required(stack.outputs, "TableName"), stack.bucket}
     old = [name for arn in arns if (name := arn.rpartition("/")[2].rpartition(":")[2]) not in own]
     return leftovers_check(old, _strays(stack))
@@ -80,22 +79,15 @@ def leftovers(stack: Stack) -> Check:
 def _strays(stack: Stack) -> list[str]:
     """Instances with the stack's tag that neither are the stack's own nor in a node group of it."""
     cluster = required(stack.outputs, "ClusterName")
-    listed = stack.client("eks").get_paginator("list_nodegroups").paginate(clusterName=cluster)
-    groups = {name for page in listed for name in page["nodegroups"]}
-    pages = (
-        stack.client("ec2")
-        .get_paginator("describe_instances")
-        .paginate(
-            Filters=[
-                {"Name": "tag:rackrate:stack", "Values": [stack.name]},
-                {"Name": "instance-state-name", "Values": ["pending", "running", "stopped"]},
-            ]
-        )
-    )
+    eks, ec2 = stack.client("eks"), stack.client("ec2")
+    groups = set(paginated(eks, "list_nodegroups", "nodegroups", clusterName=cluster))
+    filters = [
+        {"Name": "tag:rackrate:stack", "Values": [stack.name]},
+        {"Name": "instance-state-name", "Values": ["pending", "running", "stopped"]},
+    ]
     return [
         instance["InstanceId"]
-        for page in pages
-        for reservation in page["Reservations"]
+        for reservation in paginated(ec2, "describe_instances", "Reservations", Filters=filters)
         for instance in reservation["Instances"]
         if (
             _tag(instance, "eks:cluster-name") != cluster
@@ -126,12 +118,9 @@ def leftovers_check(old: list[str], strays: list[str]) -> Check:
 def log_groups(stack: Stack) -> Check:
     """Check that the logs of control planes expire, also those of deleted stacks of this name."""
     prefix = f"/aws/eks/{stack.name}-"
-    pages = (
-        stack.client("logs")
-        .get_paginator("describe_log_groups")
-        .paginate(logGroupNamePrefix=prefix)
-    )
-    return log_groups_check([group for page in pages for group in page["logGroups"]])
+    logs = stack.client("logs")
+    groups = paginated(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=prefix)
+    return log_groups_check(groups)
 
 
 def log_groups_check(described: Iterable[Mapping[str, Any]]) -> Check:

@@ -331,12 +331,8 @@ class Stack:
 
     def _items(self, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """All items that a query finds, page by page."""
-        while True:
-            page = self._table.query(**query)
-            yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            query = {**query, "ExclusiveStartKey": page["LastEvaluatedKey"]}
+        client = self._table.meta.client
+        return paginated(client, "query", "Items", TableName=self._table.name, **query)
 
 
 def _named_twice(kind: Kind[Any], name: str) -> Refusal:
@@ -395,6 +391,12 @@ def describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
     """A client that gives up on a dead endpoint within seconds."""
     return session.client(service, config=_CONFIG, **options)  # type: ignore[call-overload]
+
+
+def paginated(client: Any, operation: str, key: str, **request: Any) -> Iterator[Any]:
+    """What an operation lists under a key, of all its pages."""
+    for page in client.get_paginator(operation).paginate(**request):
+        yield from page.get(key, ())
 
 
 def _output(stack: str, outputs: Mapping[str, str], name: str) -> str:
