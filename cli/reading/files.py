@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,11 +28,8 @@ NAMES = ("results.json", "trials.csv", "report.html", "plan.json", "schedule.jso
 
 def prepare(out: Path) -> None:
     """Make the directory before the run starts, so that its results can be stored at the end."""
-    try:
+    with _writing(out, "name another directory with --out", EXIT_USAGE):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        remedy = "name another directory with --out"
-        raise _unwritable(out, error, remedy, EXIT_USAGE) from error
     if not os.access(out, os.W_OK | os.X_OK):
         raise Refusal(f"Nothing can be written to {out}; name another directory with --out.")
 
@@ -77,7 +75,7 @@ def download(
     """
     directory = directory_of(out, run_id)
     copies: list[Path] = []
-    try:
+    with _writing(out, _copy_again(stack, run_id)):
         for name in names:
             content = stack.file(run_id, name)
             if content is not None:
@@ -91,8 +89,6 @@ def download(
             except OSError:
                 link.unlink()
                 raise
-    except OSError as error:
-        raise _unwritable(out, error, _copy_again(stack, run_id)) from error
     return copies
 
 
@@ -115,11 +111,8 @@ def download_raw(stack: Stack, run_id: str, out: Path, most: int | None = None) 
             write(path, content)
         return content is not None
 
-    try:
-        with ThreadPoolExecutor(_READERS) as pool:
-            copied = sum(pool.map(copy, selected))
-    except OSError as error:
-        raise _unwritable(out, error, _copy_again(stack, run_id)) from error
+    with _writing(out, _copy_again(stack, run_id)), ThreadPoolExecutor(_READERS) as pool:
+        copied = sum(pool.map(copy, selected))
     return RawOutputs(copied, len(selected) - copied, len(keys) - len(selected))
 
 
@@ -133,14 +126,11 @@ def download_campaign(
     """
     prefix, directory = f"campaigns/{campaign_id}", directory_of(out, campaign_id)
     copies: list[Path] = []
-    try:
+    with _writing(out, f"the campaign's files are in s3://{stack.bucket}/{prefix}/"):
         for name in (PAGE, "campaign.json", "plan.json"):
             content = stack.content(f"{prefix}/{name}")
             if content is not None:
                 copies.append(write(directory / name, beside_runs(content)))
-    except OSError as error:
-        remedy = f"the campaign's files are in s3://{stack.bucket}/{prefix}/"
-        raise _unwritable(out, error, remedy) from error
 
     def copy(run_id: str) -> None:
         download(stack, run_id, out, WITH_A_CAMPAIGN, latest=False)
@@ -172,15 +162,18 @@ def write(path: Path, content: bytes) -> Path:
 
 def save(path: Path, content: bytes, option: str = "--out") -> None:
     """Like `write`; raises Refusal when that fails. `option` is what named the path."""
-    try:
+    with _writing(path, f"name another place with {option}"):
         write(path, content)
+
+
+@contextmanager
+def _writing(path: Path, remedy: str, exit_code: int = EXIT_FAILED) -> Iterator[None]:
+    """Raise Refusal with a remedy if something inside cannot be written."""
+    try:
+        yield
     except OSError as error:
-        raise _unwritable(path, error, f"name another place with {option}") from error
-
-
-def _unwritable(path: Path, error: OSError, remedy: str, exit_code: int = EXIT_FAILED) -> Refusal:
-    where = error.filename or path
-    return Refusal(f"{where} cannot be written ({error.strerror}); {remedy}.", exit_code)
+        what = f"{error.filename or path} cannot be written ({error.strerror})"
+        raise Refusal(f"{what}; {remedy}.", exit_code) from error
 
 
 def _copy_again(stack: Stack, run_id: str) -> str:
