@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import UNKNOWN, change, changes, dollars, duration, percent, quantity
 from rackrate_text.words import counted, host_name, listed
 
@@ -33,7 +34,9 @@ def print_answers(console: Console, results: CampaignResults, *, verbose: bool =
     if results.pooling:
         say(console, results.pooling)
     _print_answers(console, results.answers, verbose=verbose)
-    for cells in _by_metric(results.sweep):
+    for cells in grouped_by(
+        results.sweep, lambda cell: (cell.test, cell.metric, cell.arm)
+    ).values():
         say(console, f"{cells[0].name}, {cells[0].arm}", style="bold")
         console.print(_sweep_table(cells, console.width))
     if (hunt := results.hunt) is not None:
@@ -138,14 +141,6 @@ def _name(answer: Answer, sides: Sequence[tuple[str, str]]) -> str:
 
 def _with_interval(value: float | None, ends: Sequence[float] | None) -> str:
     return change(value) if ends is None else f"{change(value)} ({changes(ends)})"
-
-
-def _by_metric(cells: Sequence[SweepCell]) -> list[list[SweepCell]]:
-    """The cells of each arm and metric, value by value."""
-    groups: dict[tuple[str, str, str], list[SweepCell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.test, cell.metric, cell.arm), []).append(cell)
-    return list(groups.values())
 
 
 def _sweep_table(cells: Sequence[SweepCell], width: int) -> Table:

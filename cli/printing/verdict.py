@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import UNKNOWN, change, changes, duration, percent, quantity, shift
 from rackrate_text.words import counted, interval_title, listed, names_by_reason
 
@@ -120,10 +121,7 @@ def _print_trials(console: Console, results: Findings, *, verbose: bool) -> None
 
 def by_comparison(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     """Group the verdicts by arm and baseline."""
-    groups: dict[tuple[str, str], list[Verdict]] = {}
-    for verdict in verdicts:
-        groups.setdefault((verdict.arm, verdict.baseline.text), []).append(verdict)
-    return list(groups.values())
+    return [*grouped_by(verdicts, lambda verdict: (verdict.arm, verdict.baseline.text)).values()]
 
 
 def scope_line(results: Findings, verdicts: Sequence[Verdict]) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 from rackrate_contract.arms import stack_arm_titles
 from rackrate_contract.document import Document
 from rackrate_contract.verdicts import Ends
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import duration
 from rackrate_text.words import counted, span
 
@@ -112,11 +113,8 @@ def sentences(capacity: Sequence[Capacity], titles: Mapping[str | int | None, st
         capacity: the campaign's.
         titles: what people read for the values of a sweep.
     """
-    by_value: dict[str | int | None, list[Capacity]] = {}
-    for each in capacity:
-        by_value.setdefault(each.value, []).append(each)
     sentences = []
-    for value, (first, *others) in by_value.items():
+    for value, (first, *others) in grouped_by(capacity, lambda each: each.value).items():
         lead = "Capacity" if value is None else f"Capacity, {titles.get(value, value)}"
         parts = [f"{first.arm_title} {first.in_words('draw' if value is None else 'step')}"]
         parts += [f"{each.arm_title} {each.in_words()}" for each in others]

@@ -26,6 +26,7 @@ from rackrate_contract.results import (
 )
 from rackrate_contract.trials import Mark, TrialKey
 from rackrate_contract.verdicts import Baseline, Summary, Verdict
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import duration
 from rackrate_text.words import counted, host_name, metric_of_test
 
@@ -170,10 +171,7 @@ class Material:
 
     @cached_property
     def _marks(self) -> dict[TrialKey, list[Mark]]:
-        marks: dict[TrialKey, list[Mark]] = defaultdict(list)
-        for mark in self.results.marks:
-            marks[mark.key].append(mark)
-        return marks
+        return grouped_by(self.results.marks, lambda mark: mark.key)
 
     def marks_of(self, trial: Trial) -> list[Mark]:
         """The marks of a trial."""

@@ -26,6 +26,7 @@ from rackrate_contract.arms import in_arm
 from rackrate_contract.campaign import BETWEEN_RUNS, Answer, AnswerScope, CampaignStopped, DrawRatio
 from rackrate_contract.student import student_t
 from rackrate_contract.verdicts import Difference, Verdict
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import change, changes, duration, percent
 from rackrate_text.words import counted, listed
 
@@ -376,11 +377,8 @@ def _error(verdict: Verdict) -> float | None:
 
 def _combined(runs: Sequence[RunOnNodes]) -> list[Verdict]:
     """The verdicts of runs on the same nodes, as those of one run."""
-    by_comparison: dict[_Key, list[Verdict]] = {}
-    for run in runs:
-        for verdict in run.verdicts:
-            by_comparison.setdefault(_key(verdict), []).append(verdict)
-    return [_mean_verdict(alike) for alike in by_comparison.values()]
+    verdicts = (verdict for run in runs for verdict in run.verdicts)
+    return [_mean_verdict(alike) for alike in grouped_by(verdicts, _key).values()]
 
 
 def _mean_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -503,11 +501,8 @@ def _claim(answer: Answer, *, stacks: int = 0, days: int = 0) -> str:
 
 def headlines(answers: Sequence[Answer]) -> list[str]:
     """A headline for the answers of each baseline."""
-    by_baseline: dict[str, list[Answer]] = {}
-    for answer in answers:
-        by_baseline.setdefault(answer.baseline, []).append(answer)
     sentences = []
-    for alike in by_baseline.values():
+    for alike in grouped_by(answers, lambda answer: answer.baseline).values():
         most = max(len(answer.draws) for answer in alike)
         over = f"on average over {counted(most, 'draw')}" if most else "without a draw"
         if time := max(alike, key=lambda answer: len(answer.draws)).time:

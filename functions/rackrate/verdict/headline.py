@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from rackrate_contract.arms import NO_GROUP, in_arm
 from rackrate_contract.verdicts import Judged
+from rackrate_text.grouping import grouped_by
 from rackrate_text.words import capitalized, counted, listed, metric_words, span
 
 #: A headline with more words, besides when it holds, counts the comparisons instead.
@@ -27,9 +28,7 @@ def headline(against: str, verdicts: Sequence[Judged]) -> str:
         against: when or against what, such as `since run-1`; empty if the baselines' titles say it.
         verdicts: the verdicts. If they are too many to name, they are counted.
     """
-    of_places: dict[str, list[Judged]] = {}
-    for verdict in verdicts:
-        of_places.setdefault(_place(verdict, against), []).append(verdict)
+    of_places = grouped_by(verdicts, lambda verdict: _place(verdict, against))
     clauses = [f"{place} {_clause(of_place)}" for place, of_place in of_places.items()]
     text = "; ".join(clauses)
     if len(_WORD.findall(text)) > _MOST_WORDS:
@@ -59,9 +58,7 @@ def _clause(verdicts: Sequence[Judged]) -> str:
     """The results of one arm, such as `latency is 80 % lower; 8 flows are alike`."""
     named: dict[str, list[Judged]] = {}
     for name_of in (kind, _kind_and_statistic, lambda verdict: verdict.name):
-        named = {name_of(v): [] for v in verdicts}
-        for verdict in verdicts:
-            named[name_of(verdict)].append(verdict)
+        named = grouped_by(verdicts, name_of)
         if all(len({v.verdict for v in alike}) == 1 for alike in named.values()):
             break
     sized, before = [], ""

@@ -29,6 +29,7 @@ from rackrate_contract.arms import Arm
 from rackrate_contract.campaign import SweepCell
 from rackrate_contract.student import satterthwaite
 from rackrate_contract.verdicts import Summary
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import change_with_interval, percent, quantity
 
 Value = str | int
@@ -320,10 +321,7 @@ def _against_first(
 
 def _by_metric(cells: Iterable[SweepCell]) -> list[list[SweepCell]]:
     """The cells of each metric of an arm, in the order of the values."""
-    by_metric: dict[_Key, list[SweepCell]] = {}
-    for cell in cells:
-        by_metric.setdefault((cell.arm, cell.test, cell.metric), []).append(cell)
-    return list(by_metric.values())
+    return [*grouped_by(cells, lambda cell: (cell.arm, cell.test, cell.metric)).values()]
 
 
 def _adds_up(cells: Sequence[SweepCell]) -> bool:

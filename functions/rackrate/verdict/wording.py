@@ -13,6 +13,7 @@ from rackrate_contract.campaign import Answer
 from rackrate_contract.trials import Mark, TrialKey
 from rackrate_contract.verdicts import Baseline, Difference, Pairs, Steadiness, Summary, Verdict
 from rackrate_text.failures import Loss, grouped, place
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import change, changes, duration, moment, percent, quantity, shift
 from rackrate_text.words import (
     capitalized,
@@ -137,10 +138,7 @@ def meaning(mark: str, *, singular: bool) -> str:
 
 def headlines(verdicts: Sequence[Verdict]) -> list[str]:
     """The headlines: one for the verdicts between arms, and one for those against earlier runs."""
-    by_time: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        then = _against(verdict) if verdict.baseline.is_earlier_run else ""
-        by_time.setdefault(then, []).append(verdict)
+    by_time = grouped_by(verdicts, lambda v: _against(v) if v.baseline.is_earlier_run else "")
     return [headline(then, alike) for then, alike in by_time.items()]
 
 
@@ -252,13 +250,12 @@ def levels(of: Verdict | Answer) -> str | None:
 
 def scopes(verdicts: Iterable[Verdict]) -> str:
     """What verdicts of one run apply to, such as `This is about these nodes in 56 s.`"""
-    by_claim: dict[str, list[str]] = {}
-    for verdict in verdicts:
-        if verdict.scope != "this run":
-            by_claim.setdefault(_claim(verdict), []).append(verdict.name)
+    by_claim = grouped_by((v for v in verdicts if v.scope != "this run"), _claim)
     if len(by_claim) < 2:
         return "".join(f"This is about {claim}." for claim in by_claim)
-    parts = [f"{claim} ({listed(names, most=3)})" for claim, names in by_claim.items()]
+    parts = [
+        f"{claim} ({listed((v.name for v in alike), most=3)})" for claim, alike in by_claim.items()
+    ]
     return f"This is about {listed(parts)}."
 
 

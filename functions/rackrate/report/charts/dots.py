@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rackrate.report.charts import canvas
 from rackrate.report.charts.axis import ValueAxis, value_axis, whole_ticks
 from rackrate.report.charts.canvas import BAND, INK, PAPER, Chart
+from rackrate_text.grouping import grouped_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,8 +140,7 @@ def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
     tips: dict[str, list[str]] = {}
     placed: dict[tuple[int, bool], list[tuple[float, Dot]]] = {}
     ordered = sorted(trials.dots, key=lambda dot: (dot.arm, dot.block))
-    for (arm, block), group in groupby(ordered, key=lambda dot: (dot.arm, dot.block)):
-        dots = list(group)
+    for (arm, block), dots in grouped_by(ordered, lambda dot: (dot.arm, dot.block)).items():
         middle = block + width * (arm - (trials.arms - 1) / 2)
         for index, dot in enumerate(dots):
             shift = 0.8 * width * ((index + 0.5) / len(dots) - 0.5)
@@ -172,16 +171,11 @@ def _dots(ax: Axes, trials: Trials, *, as_image: bool) -> dict[str, list[str]]:
 
 def _losses(ax: Axes, trials: Trials) -> dict[str, list[str]]:
     """Draw failed trials above the values, because they have none."""
-    if not trials.losses:
-        return {}
     width, _ = _columns(trials)
     tips: dict[str, list[str]] = {}
-    for arm in sorted({loss.arm for loss in trials.losses}):
+    for arm, losses in sorted(grouped_by(trials.losses, lambda loss: loss.arm).items()):
         # One cross for each block, because the crosses of a block would cover each other.
-        by_block: dict[int, list[Loss]] = {}
-        for loss in trials.losses:
-            if loss.arm == arm:
-                by_block.setdefault(loss.block, []).append(loss)
+        by_block = grouped_by(losses, lambda loss: loss.block)
         drawn = ax.scatter(
             [block + width * (arm - (trials.arms - 1) / 2) for block in by_block],
             [1.035] * len(by_block),

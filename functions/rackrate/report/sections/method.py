@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rackrate.report.material import Material
@@ -12,6 +12,7 @@ from rackrate.report.tables import Table, head, number
 from rackrate_contract.arms import Arm, InstancePlacement, Node
 from rackrate_contract.document import Json
 from rackrate_contract.results import CounterIncreases, Findings, Replacement, WorkloadOfResults
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import dollars, duration, percent, quantity
 from rackrate_text.words import counted, listed, span
 
@@ -97,9 +98,7 @@ def _estimates(results: Findings) -> Table:
 
 def _nodes(arms: Iterable[Arm], replacements: Sequence[Replacement]) -> Table:
     """The nodes of each arm, each followed by those that took its place one after the other."""
-    after: dict[str, list[Replacement]] = defaultdict(list)
-    for each in replacements:
-        after[each.place].append(each)
+    after = grouped_by(replacements, lambda each: each.place)
     rows = [
         {
             "arm (placement)": head(f"{arm.name} ({_setting(arm)})"),
@@ -112,7 +111,7 @@ def _nodes(arms: Iterable[Arm], replacements: Sequence[Replacement]) -> Table:
             (first, ""),
             *(
                 (each.node, f", in place of {each.lost}, {each.since}")
-                for each in after[first.name]
+                for each in after.get(first.name, ())
             ),
         ]
     ]

@@ -12,6 +12,7 @@ from rackrate.report.rendering import Part
 from rackrate.report.tables import Cell, Table, number, without_unknown
 from rackrate_contract.arms import Node
 from rackrate_contract.ranking import NodeFigure
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import change, changes, quantity
 from rackrate_text.words import host_name
 
@@ -30,14 +31,12 @@ def nodes_section(page: Material) -> Part | None:
             marks[name][mark.mark] += 1
     for trial in page.failed:
         failed.update(_ends(trial))
-    after: dict[str, list[Node]] = defaultdict(list)
-    for each in page.replacements:
-        after[each.place].append(each.node)
+    after = grouped_by(page.replacements, lambda each: each.place)
     nodes = [
         (arm, node)
         for arm in page.results.arms
         for first in arm.nodes
-        for node in (first, *after[first.name])
+        for node in (first, *(each.node for each in after.get(first.name, ())))
     ]
     # A table of many nodes is cut, and these are what to look at.
     worse = {name for each in page.rankings for name in each.worse}

@@ -16,6 +16,7 @@ from rackrate.verdict import wording
 from rackrate.verdict.headline import headline
 from rackrate_contract.verdicts import Difference
 from rackrate_text.failures import lines_of
+from rackrate_text.grouping import grouped_by
 from rackrate_text.units import took
 from rackrate_text.words import capitalized, counted, listed
 
@@ -104,6 +105,7 @@ def conclusion_part(
         stopped: why no more was measured.
     """
     error, cause = failure[0], message(failure[1])
+    tiles = grouped_by(comparisons[:_MOST_TILES], lambda each: (each.of.test, each.sides))
     return Part(
         "conclusion",
         "Conclusion",
@@ -111,7 +113,7 @@ def conclusion_part(
         cause=cause,
         sentence=sentence,
         scope=scope,
-        tiles=_tiles(comparisons[:_MOST_TILES]),
+        tiles=[*tiles.values()],
         more_tiles=len(comparisons) - _MOST_TILES,
         several_sides=len({each.sides for each in comparisons}) > 1,
         shown=Comparisons("glance", comparisons, adjusted_for=0),
@@ -122,14 +124,6 @@ def conclusion_part(
         stopped=stopped,
         warnings=[warning for warning in warnings if warning != cause],
     )
-
-
-def _tiles(comparisons: Iterable[Comparison]) -> list[list[Comparison]]:
-    """The comparisons in tiles: those of one test and the same sides together."""
-    tiles: dict[tuple[str, str], list[Comparison]] = {}
-    for each in comparisons:
-        tiles.setdefault((each.of.test, each.sides), []).append(each)
-    return [*tiles.values()]
 
 
 def _scope(page: Material) -> str:

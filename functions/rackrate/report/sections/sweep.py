@@ -12,7 +12,7 @@ from rackrate.report.tables import Cell, Table, head, number, without_unknown
 from rackrate.report.values import by_column
 from rackrate_contract.campaign import SweepCell
 from rackrate_text.units import change, changes, metric_column, percent, quantity
-from rackrate_text.words import counted, metric_words, sentence
+from rackrate_text.words import counted, metric_words, names_by_reason, sentence
 
 
 def sweep_section(page: CampaignMaterial) -> Part | None:
@@ -90,10 +90,7 @@ def _ends(metric: SweptMetric, each: SweepCell) -> str:
 
 def _reasons(metric: SweptMetric) -> Table:
     """Where cells have no verdict, and why: each reason once."""
-    by_reason: dict[str, list[str]] = {}
-    for each in metric.cells:
-        if each.reason:
-            by_reason.setdefault(each.reason, []).append(f"{each.value}, {each.arm}")
+    by_reason = names_by_reason((f"{each.value}, {each.arm}", each.reason) for each in metric.cells)
     rows = [{"at": "; ".join(where), "why": sentence(why)} for why, where in by_reason.items()]
     return Table(f"{metric.subject}: what is not settled, and why", rows, rest=REST)
 
