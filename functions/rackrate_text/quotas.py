@@ -6,7 +6,6 @@ responses to EC2's DescribeInstances and DescribeCapacityReservations.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,31 +30,19 @@ ELASTIC_ADDRESSES = "L-0263D0A3"
 #: `ToolImage=build` builds (AWS General Reference, "AWS CodeBuild endpoints and quotas").
 IMAGE_BUILDS = {"Linux/Large": "L-4DDC4A99", "ARM/Large": "L-596BEAB4"}
 
-# Amazon EC2 user guide, "On-Demand Instance quotas": every quota counts vCPUs of running instances.
-# Longer prefixes come first, because inf is not i, hpc is not h, dl is not d, and trn is not t.
-_VCPUS = (
-    ("hpc", "L-F7808C92"),
-    ("inf", "L-1945791B"),
-    ("trn", "L-2C3B7624"),
-    ("dl", "L-6E869C2A"),
-    ("vt", "L-DB2E81BA"),
-    ("f", "L-74FC7D96"),
-    ("g", "L-DB2E81BA"),
-    ("p", "L-417A185B"),
-    ("u", "L-43DA4232"),
-    ("x", "L-7295265B"),
-)
-_KINDS = {
-    STANDARD: "Standard (A, C, D, H, I, M, R, T, Z)",
-    "L-F7808C92": "HPC",
-    "L-1945791B": "Inf",
-    "L-2C3B7624": "Trn",
-    "L-6E869C2A": "DL",
-    "L-DB2E81BA": "G and VT",
-    "L-74FC7D96": "F",
-    "L-417A185B": "P",
-    "L-43DA4232": "High Memory",
-    "L-7295265B": "X",
+# What each quota of vCPUs counts, and the prefixes of its instance types (Amazon EC2 user guide,
+# "On-Demand Instance quotas"). All other types are Standard ones.
+_VCPUS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    STANDARD: ("Standard (A, C, D, H, I, M, R, T, Z)", ()),
+    "L-F7808C92": ("HPC", ("hpc",)),
+    "L-1945791B": ("Inf", ("inf",)),
+    "L-2C3B7624": ("Trn", ("trn",)),
+    "L-6E869C2A": ("DL", ("dl",)),
+    "L-DB2E81BA": ("G and VT", ("g", "vt")),
+    "L-74FC7D96": ("F", ("f",)),
+    "L-417A185B": ("P", ("p",)),
+    "L-43DA4232": ("High Memory", ("u",)),
+    "L-7295265B": ("X", ("x",)),
 }
 
 #: States of instances that count against a quota of vCPUs.
@@ -73,14 +60,13 @@ def divided(nodes: int, groups: int) -> list[int]:
 
 def quota_code(instance_type: str) -> str:
     """The code of the quota that counts the vCPUs of an instance type."""
-    family = re.match(r"[a-z]+", instance_type)
-    name = family[0] if family else ""
-    return next((code for prefix, code in _VCPUS if name.startswith(prefix)), STANDARD)
+    codes = (code for code, (_, prefixes) in _VCPUS.items() if instance_type.startswith(prefixes))
+    return next(codes, STANDARD)
 
 
 def vcpu_quota_name(code: str) -> str:
     """The name of a quota of vCPUs, as Service Quotas shows it."""
-    return f"Running On-Demand {_KINDS[code]} instances"
+    return f"Running On-Demand {_VCPUS[code][0]} instances"
 
 
 def request_command(service: str, code: str, value: float) -> str:
