@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
 from rackrate_contract.document import Document
-from rackrate_contract.results import Findings, RunFacts
+from rackrate_contract.ranking import Ranking
+from rackrate_contract.results import Findings, Replacement, RunFacts, WorkloadOfResults
 from rackrate_contract.verdicts import Difference
 from rackrate_text.words import several_runs
 
@@ -54,3 +55,10 @@ class Comparison(Findings):
     version: Annotated[Literal["rackrate.comparison.v1"], Field(alias="schema")] = COMPARISON
     run: ComparedRun
     comparison: Compared
+    # Of the following a run may have something, and a comparison has nothing.
+    stopped: ClassVar[None] = None
+    replacements: ClassVar[tuple[Replacement, ...]] = ()
+    rankings: ClassVar[tuple[Ranking, ...]] = ()
+    workloads: ClassVar[tuple[WorkloadOfResults, ...]] = ()
+    dns_nodes: ClassVar[tuple[str, ...] | None] = None
+    how_nodes_came: ClassVar[str] = ""

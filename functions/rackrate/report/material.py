@@ -15,15 +15,8 @@ from rackrate.report.tables import link
 from rackrate.tools.base import Interval, TestBase
 from rackrate_contract.arms import arm_titles
 from rackrate_contract.comparison import Compared, Comparison
-from rackrate_contract.ranking import NodeFigure, Ranking
-from rackrate_contract.results import (
-    Findings,
-    MetricOfTest,
-    Replacement,
-    Results,
-    Stopped,
-    WorkloadOfResults,
-)
+from rackrate_contract.ranking import NodeFigure
+from rackrate_contract.results import MetricOfTest, Results
 from rackrate_contract.trials import Mark, TrialKey
 from rackrate_contract.verdicts import Baseline, Summary, Verdict
 from rackrate_text.grouping import grouped_by
@@ -61,51 +54,21 @@ class Material:
         detail: how much to show.
     """
 
-    results: Findings
+    results: Results | Comparison
     trials: Sequence[Trial]
     raw: Mapping[str, RawValues]
     detail: Detail
-
-    @property
-    def replacements(self) -> Sequence[Replacement]:
-        """The nodes that took the places of lost ones; none on a page of a comparison."""
-        return self.results.replacements if isinstance(self.results, Results) else ()
-
-    @property
-    def how_nodes_came(self) -> str:
-        """How the nodes of each arm came; empty if unknown, and for a comparison."""
-        return self.results.how_nodes_came if isinstance(self.results, Results) else ""
-
-    @property
-    def workloads(self) -> tuple[WorkloadOfResults, ...]:
-        """The workloads of a run; a comparison has none."""
-        return self.results.workloads if isinstance(self.results, Results) else ()
-
-    @property
-    def dns_nodes(self) -> tuple[str, ...] | None:
-        """The nodes of the cluster's DNS in a run with tests of it; a comparison has none."""
-        return self.results.dns_nodes if isinstance(self.results, Results) else None
 
     @property
     def comparison(self) -> Compared | None:
         """The compared runs, if the page is a comparison's."""
         return self.results.comparison if isinstance(self.results, Comparison) else None
 
-    @property
-    def stopped(self) -> Stopped | None:
-        """Why the run measured no more blocks, if it looked at its verdicts."""
-        return self.results.stopped if isinstance(self.results, Results) else None
-
-    @property
-    def rankings(self) -> Sequence[Ranking]:
-        """The ranks of nodes; a comparison has none."""
-        return self.results.rankings if isinstance(self.results, Results) else ()
-
     @cached_property
     def node_figures(self) -> Mapping[tuple[str, str, str], Mapping[str, NodeFigure]]:
         """The figures of ranked nodes, by arm, test and metric, and by the node's name."""
         figures: dict[tuple[str, str, str], dict[str, NodeFigure]] = defaultdict(dict)
-        for ranking in self.rankings:
+        for ranking in self.results.rankings:
             for node in ranking.nodes:
                 for each in node.figures:
                     figures[ranking.arm, each.test, each.metric][node.name] = each

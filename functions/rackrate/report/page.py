@@ -9,7 +9,8 @@ from rackrate.report import rendering
 from rackrate.report.material import Detail, Material
 from rackrate.report.sections import meaning, method, nodes, opening, tests, timeline, verdicts
 from rackrate.report.sections.trials import trials_section
-from rackrate_contract.results import Findings
+from rackrate_contract.comparison import Comparison
+from rackrate_contract.results import Results
 
 #: The largest size of a page in bytes, so that it opens quickly and can be sent by mail.
 MOST_BYTES = 2_000_000
@@ -22,7 +23,9 @@ _DETAILS = (
 )
 
 
-def render_page(results: Findings, trials: Sequence[Trial], raw: Mapping[str, RawValues]) -> str:
+def render_page(
+    results: Results | Comparison, trials: Sequence[Trial], raw: Mapping[str, RawValues]
+) -> str:
     """Render the page, with less than `MOST_BYTES`.
 
     Args:

@@ -48,7 +48,7 @@ def meaning_section(page: Material) -> Part | None:
         or ["No verdict of this run is settled."],
         strategies={arm.placement for arm in page.results.arms if arm.name in compared},
         unknown=unknown(page),
-        measured=[page.how_nodes_came] if page.how_nodes_came else (),
+        measured=[page.results.how_nodes_came] if page.results.how_nodes_came else (),
     )
 
 

@@ -44,9 +44,9 @@ def method_section(page: Material) -> Part:
         results=results,
         plan=as_json(results.plan),
         estimates=_estimates(results),
-        workloads=_workloads(page.workloads),
-        nodes=_nodes(results.arms, page.replacements),
-        dns=_dns(page.dns_nodes, results.arms),
+        workloads=_workloads(results.workloads),
+        nodes=_nodes(results.arms, results.replacements),
+        dns=_dns(results.dns_nodes, results.arms),
         topology=[_topology(arm) for arm in results.arms],
         versions=Table(
             "Versions of what took part",

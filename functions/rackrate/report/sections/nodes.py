@@ -23,7 +23,8 @@ def nodes_section(page: Material) -> Part | None:
         return None
     metrics = [metric for test in page.tests.values() for metric in test.metrics]
     values = {metric.id: _by_node(metric) for metric in metrics}
-    ranks = {node.name: node.rank for each in page.rankings for node in each.nodes}
+    rankings = page.results.rankings
+    ranks = {node.name: node.rank for each in rankings for node in each.nodes}
     marks: dict[str, Counter[str]] = defaultdict(Counter)
     failed: Counter[str] = Counter()
     for mark in page.results.marks:
@@ -31,7 +32,7 @@ def nodes_section(page: Material) -> Part | None:
             marks[name][mark.mark] += 1
     for trial in page.failed:
         failed.update(_ends(trial))
-    after = grouped_by(page.replacements, lambda each: each.place)
+    after = grouped_by(page.results.replacements, lambda each: each.place)
     nodes = [
         (arm, node)
         for arm in page.results.arms
@@ -39,7 +40,7 @@ def nodes_section(page: Material) -> Part | None:
         for node in (first, *(each.node for each in after.get(first.name, ())))
     ]
     # A table of many nodes is cut, and these are what to look at.
-    worse = {name for each in page.rankings for name in each.worse}
+    worse = {name for each in rankings for name in each.worse}
     nodes.sort(key=lambda of: of[1].name not in worse)
     rows = [
         {
@@ -64,8 +65,8 @@ def nodes_section(page: Material) -> Part | None:
         "nodes",
         "Nodes",
         heading="Node by node",
-        how_nodes_came=page.how_nodes_came,
-        rankings=[(page.arm_title(ranking.arm), ranking.sentences()) for ranking in page.rankings],
+        how_nodes_came=page.results.how_nodes_came,
+        rankings=[(page.arm_title(ranking.arm), ranking.sentences()) for ranking in rankings],
         nodes=Table(
             "Medians of the trials in which a node took part"
             + ("; of ranked nodes the means of their pairs, against the median node" * bool(ranks)),

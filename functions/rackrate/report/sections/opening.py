@@ -72,7 +72,7 @@ def opening(page: Material) -> Part:
         failure=(run.error, run.cause),
         leading=wording.drifts(verdicts),
         open_question=unknown(page)[0] if verdicts and not page.comparison else "",
-        stopped=None if page.stopped is None else page.stopped.text,
+        stopped=page.results.stopped.text if page.results.stopped else None,
         warnings=page.results.warnings,
     )
 
