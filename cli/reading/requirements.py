@@ -42,6 +42,7 @@ DEFAULT_TESTS = ("requests", "requests-loaded", "tcp-1", "tcp-8")
 
 _FIRST_WORDS = {verdict.split()[0] for verdict in VERDICTS} | {"not"}
 _BEFORE = ["than", "before"]
+_OR = re.compile(r"(?<!\S)or(?!\S)")
 _FILL, _AT_LEAST = "fill", ">="
 _SHOWN = 6
 #: A metric of two words, such as `latency p99`, and an arm.
@@ -179,8 +180,8 @@ def parse_requirement(text: str) -> Requirement:
             " most a metric and an arm there."
         )
     accepted: set[str] = set()
-    for alternative in _alternatives(words[begin:]):
-        accepted |= _accepted(alternative, shown)
+    for alternative in _OR.split(" ".join(words[begin:])):
+        accepted |= _accepted(alternative.strip(), shown)
     if len(accepted) == len(VERDICTS):
         raise Refusal(
             f'The requirement "{shown}" is met by every verdict; leave out an alternative.'
@@ -360,16 +361,6 @@ def _names(entries: object) -> list[str] | None:
     named = [entry.get("name") if isinstance(entry, dict) else entry for entry in entries]
     names = [name for name in named if isinstance(name, str)]
     return names if len(names) == len(named) else None
-
-
-def _alternatives(words: Sequence[str]) -> list[str]:
-    alternatives: list[list[str]] = [[]]
-    for word in words:
-        if word == "or":
-            alternatives.append([])
-        else:
-            alternatives[-1].append(word)
-    return [" ".join(alternative) for alternative in alternatives]
 
 
 def _accepted(alternative: str, text: str) -> set[str]:
