@@ -21,7 +21,7 @@ from rackrate.verdict.draws import (
 from rackrate.verdict.enough import reason_to_stop
 from rackrate.verdict.estimate import CONFIDENCE, ratios
 from rackrate.verdict.headline import headline, kind, sized
-from rackrate.verdict.wording import levels, still_open, what_differed
+from rackrate.verdict.wording import in_one_line, still_open, what_differed
 from rackrate_contract.arms import in_arm
 from rackrate_contract.campaign import BETWEEN_RUNS, Answer, AnswerScope, CampaignStopped, DrawRatio
 from rackrate_contract.student import student_t
@@ -324,18 +324,11 @@ def line(answer: Answer) -> str:
 
     Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline, ...`.
     """
-    text = answer.name
-    if answer.ratio is not None:
-        text += f" {change(answer.ratio)} on average over {counted(len(answer.draws), 'draw')}"
-    if (medians := levels(answer)) is not None:
-        text += f", {medians}"
-    if answer.shown_interval is not None:
-        text += f" (95 % CI {changes(answer.shown_interval)})"
-    text += f": {answer.verdict}, {heading(answer)}"
+    over = f" on average over {counted(len(answer.draws), 'draw')}"
+    then = ""
     if answer.prediction95 is not None:
-        text += f"; next deployment {changes(answer.prediction95)}"
-    because = more_needed(answer) or answer.reason
-    return f"{text}: {because}" if because and not answer.is_decided else text
+        then = f"; next deployment {changes(answer.prediction95)}"
+    return in_one_line(answer, heading(answer), more_needed(answer), over=over, then=then)
 
 
 def heading(answer: Answer) -> str:

@@ -230,16 +230,31 @@ def line(verdict: Verdict) -> str:
 
     Such as `rtt -85.2 %, 573 → 84.5 µs (95 % CI ...): better, treatment against baseline`.
     """
-    text = verdict.name
-    if verdict.ratio is not None:
-        text += f" {change(verdict.ratio)}"
-    if (medians := levels(verdict)) is not None:
+    return in_one_line(verdict, heading(verdict), more_needed(verdict))
+
+
+def in_one_line(
+    of: Verdict | Answer, sides: str, needed: str | None, *, over: str = "", then: str = ""
+) -> str:
+    """A comparison in one line: its figures, its verdict between `sides`, and what is open.
+
+    Args:
+        of: the comparison.
+        sides: what is compared with what.
+        needed: what would settle it; without it the line ends with the reason.
+        over: what stands behind the change.
+        then: what stands behind the sides.
+    """
+    text = of.name
+    if of.ratio is not None:
+        text += f" {change(of.ratio)}{over}"
+    if (medians := levels(of)) is not None:
         text += f", {medians}"
-    if (ends := verdict.shown_interval) is not None:
+    if (ends := of.shown_interval) is not None:
         text += f" (95 % CI {changes(ends)})"
-    text += f": {verdict.verdict}, {heading(verdict)}"
-    because = more_needed(verdict) or verdict.reason
-    return f"{text}: {because}" if because and not verdict.is_decided else text
+    text += f": {of.verdict}, {sides}{then}"
+    because = needed or of.reason
+    return f"{text}: {because}" if because and not of.is_decided else text
 
 
 def levels(of: Verdict | Answer) -> str | None:
