@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,13 +17,18 @@ from ..following.campaign_outcome import (
     print_campaign,
     require_answers,
 )
-from ..following.outcome import AtEnd, check, conclude_shown, watch_to_the_end
-from ..following.watch import Interruption, Watch
+from ..following.outcome import (
+    AtEnd,
+    check,
+    conclude_shown,
+    run_to_the_end,
+    watch_to_the_end,
+)
 from ..options import OutOption, PlanOption, RequireOption, SeedOption, VerboseOption
 from ..printing.answers import campaign_table
 from ..printing.failures import explain_end
 from ..printing.output import JsonOption, Output, StackOption
-from ..printing.progress import describe_campaign, display_for
+from ..printing.progress import describe_campaign
 from ..reading import files
 from ..reading.campaign_input import (
     Options,
@@ -164,29 +170,9 @@ def _start(
         document["continue"] = before.id
     text = as_text(document, options)
     output.note(f"Campaign {campaign_id} on stack {stack.name}")
-    if detach:
-        arn = stack.start(CAMPAIGN, campaign_id, text)
-        output.note(f"`rackrate campaign watch {campaign_id}` follows it to its end.")
-        output.line(campaign_id)
-        started = {"campaign": {"id": campaign_id}, "stack": stack.name, "execution_arn": arn}
-        output.document(started)
-        return
-    run_to_the_end(output, stack, campaign_id, text, at_end)
-
-
-def run_to_the_end(
-    output: Output, stack: Stack, campaign_id: str, text: str, at_end: AtEnd
-) -> None:
-    """Start a campaign with its JSON text and follow it to its end.
-
-    Raises typer.Exit with the exit code.
-    """
-    with Interruption() as interruption:
-        stack.start(CAMPAIGN, campaign_id, text)
-        followed, display = FollowedCampaign(stack, campaign_id), display_for(output.errors)
-        ended = Watch(followed, display, interruption, at_end.requirements).until_over()
-    code = conclude_campaign(output, stack, campaign_id, ended, at_end)
-    raise typer.Exit(interruption.exit_code if interruption.count else code)
+    followed = FollowedCampaign(stack, campaign_id)
+    begin = partial(stack.start, CAMPAIGN, campaign_id, text)
+    run_to_the_end(output, followed, begin, conclude_campaign, at_end, detach=detach)
 
 
 @app.command("hunt", cls=Command)
@@ -269,9 +255,7 @@ def watch_campaign(
         files.prepare(out)
     stack = _stack(stack_name)
     output = Output(as_json, is_verbose=verbose)
-    watch_to_the_end(
-        output, stack, CAMPAIGN, campaign_id, FollowedCampaign, conclude_campaign, at_end
-    )
+    watch_to_the_end(output, stack, campaign_id, FollowedCampaign, conclude_campaign, at_end)
 
 
 @app.command("show", cls=Command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,8 @@ import typer
 
 from ..completion import complete_run
 from ..errors import Refusal
-from ..following.outcome import AtEnd
+from ..following.campaign_outcome import FollowedCampaign, conclude_campaign
+from ..following.outcome import AtEnd, run_to_the_end
 from ..options import OutOption, RequireOption, VerboseOption
 from ..printing.output import JsonOption, Output, StackOption
 from ..reading import files, kinds
@@ -22,7 +24,6 @@ from ..reading.requirements import parse_requirements
 from ..reading.run_ids import checked_id, new_id
 from ..reading.stack import Stack
 from ..sentences import one_sentence
-from .campaign import run_to_the_end
 
 MOST_RUNS = 60
 """The most runs that a pool takes."""
@@ -67,7 +68,9 @@ def pool(
         stack.upload(key, uploads[upload].content)
     output = Output(as_json, is_verbose=verbose)
     output.note(f"Pool {pool_id} on stack {stack.name}")
-    run_to_the_end(output, stack, pool_id, text, AtEnd(requirements, out))
+    followed = FollowedCampaign(stack, pool_id)
+    begin = partial(stack.start, kinds.CAMPAIGN, pool_id, text)
+    run_to_the_end(output, followed, begin, conclude_campaign, AtEnd(requirements, out))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +13,8 @@ from rackrate_text.failures import NODES_CHANGED
 
 from ..completion import complete_run
 from ..errors import Refusal
-from ..following.outcome import AtEnd, conclude
-from ..following.watch import FollowedRun, Interruption, Watch
+from ..following.outcome import AtEnd, conclude, run_to_the_end
+from ..following.watch import FollowedRun
 from ..options import (
     JunitOption,
     OutOption,
@@ -25,14 +25,12 @@ from ..options import (
     check_junit,
 )
 from ..printing.output import JsonOption, Output, StackOption
-from ..printing.progress import display_for
 from ..reading import files
 from ..reading.kinds import RUN
 from ..reading.plan import read_plan
 from ..reading.requirements import check_plan, parse_requirements
 from ..reading.run_ids import checked_id, find_run_to_continue, new_run_id
-from ..reading.runs import Run
-from ..reading.stack import Outcome, Stack
+from ..reading.stack import Stack
 from ..sentences import one_sentence
 
 
@@ -104,7 +102,9 @@ def start(
     Raises typer.Exit with the exit code at the end of the run.
     """
     output.note(f"Run {run_id} on stack {stack.name}")
-    _follow(output, stack, run_id, lambda: stack.start(RUN, run_id, plan), at_end, detach=detach)
+    followed = FollowedRun(stack, run_id)
+    begin = partial(stack.start, RUN, run_id, plan)
+    run_to_the_end(output, followed, begin, conclude, at_end, detach=detach)
 
 
 def go_on(output: Output, stack: Stack, name: str, at_end: AtEnd, *, detach: bool = False) -> None:
@@ -114,57 +114,21 @@ def go_on(output: Output, stack: Stack, name: str, at_end: AtEnd, *, detach: boo
     """
     run_id = find_run_to_continue(stack, name).id
     output.note(f"Run {run_id} on stack {stack.name}, continued from its stored trials")
-    ended = _follow(
+    run_to_the_end(
         output,
-        stack,
-        run_id,
-        lambda: stack.redrive(run_id),
+        FollowedRun(stack, run_id),
+        partial(stack.redrive, run_id),
+        conclude,
         at_end,
         detach=detach,
         leave=lambda ended: ended.execution.error == NODES_CHANGED,
     )
-    if ended is not None:
-        new = new_run_id()
-        output.note(
-            f"The nodes of run {run_id} are gone. Run {new} measures its plan from the start, as a"
-            f" new draw, and takes over no trials of run {run_id}."
-        )
-        start(output, stack, new, stack.input_of(run_id), at_end)
-
-
-def _follow(
-    output: Output,
-    stack: Stack,
-    run_id: str,
-    begin: Callable[[], str],
-    at_end: AtEnd,
-    *,
-    detach: bool,
-    leave: Callable[[Outcome[Run]], bool] = lambda ended: False,
-) -> Outcome[Run] | None:
-    """Begin an execution. Follow it to its end and conclude, unless `detach`.
-
-    Returns the end where `leave` says so; nothing is concluded then.
-
-    Raises typer.Exit with the exit code.
-    """
-    if detach:
-        with Interruption() as interruption:
-            arn = begin()
-        output.note(f"`rackrate watch {run_id}` follows it to its end.")
-        output.line(run_id)
-        output.document({"run": {"id": run_id}, "stack": stack.name, "execution_arn": arn})
-        if interruption.count:
-            raise typer.Exit(interruption.exit_code)
-        return None
-    with Interruption() as interruption:
-        begin()
-        followed, display = FollowedRun(stack, run_id), display_for(output.errors)
-        ended = Watch(followed, display, interruption, at_end.requirements).until_over()
-    if not interruption.count and leave(ended):
-        return ended
-    code = conclude(output, stack, run_id, ended, at_end)
-    raise typer.Exit(interruption.exit_code if interruption.count else code)
+    new = new_run_id()
+    output.note(
+        f"The nodes of run {run_id} are gone. Run {new} measures its plan from the start, as a"
+        f" new draw, and takes over no trials of run {run_id}."
+    )
+    start(output, stack, new, stack.input_of(run_id), at_end)
 
 
 def _check_at_end(at_end: AtEnd, plan: dict[str, object], *, detach: bool) -> None:

@@ -12,7 +12,6 @@ from ..following.watch import FollowedRun
 from ..options import JunitOption, RequireOption, RunArgument, VerboseOption, check_junit
 from ..printing.output import JsonOption, Output, StackOption
 from ..reading import files
-from ..reading.kinds import RUN
 from ..reading.requirements import parse_requirements
 from ..reading.stack import Stack
 from ..sentences import one_sentence
@@ -43,4 +42,4 @@ def watch(
         files.prepare(out)
     stack = Stack.find(stack_name)
     output = Output(as_json, is_verbose=verbose)
-    watch_to_the_end(output, stack, RUN, run_id, FollowedRun, conclude, at_end)
+    watch_to_the_end(output, stack, run_id, FollowedRun, conclude, at_end)

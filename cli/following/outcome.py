@@ -180,19 +180,56 @@ def record_of(kind: Kind[Any], name: str, record: Record | None) -> dict[str, An
     return {kind.key: {"id": name} if record is None else record.as_document()}
 
 
+type Conclude[R: Record] = Callable[[Output, Stack, str, Outcome[R], AtEnd], int]
+
+
+def run_to_the_end[R: Record](
+    output: Output,
+    followed: Followed[R],
+    begin: Callable[[], str],
+    conclude: Conclude[R],
+    at_end: AtEnd,
+    *,
+    detach: bool = False,
+    leave: Callable[[Outcome[R]], bool] = lambda ended: False,
+) -> None:
+    """Begin an execution. Follow it to its end and conclude, unless `detach`.
+
+    Returns only where `leave` says so of the end; nothing is concluded then.
+
+    Raises typer.Exit with the exit code.
+    """
+    kind, stack, name = followed.kind, followed.stack, followed.id
+    with Interruption() as interruption:
+        arn = begin()
+        if not detach:
+            display = display_for(output.errors)
+            ended = Watch(followed, display, interruption, at_end.requirements).until_over()
+    code = 0
+    if detach:
+        output.note(f"`{kind.command} watch {name}` follows it to its end.")
+        output.line(name)
+        output.document({kind.key: {"id": name}, "stack": stack.name, "execution_arn": arn})
+    elif not interruption.count and leave(ended):
+        return
+    else:
+        code = conclude(output, stack, name, ended, at_end)
+    raise typer.Exit(interruption.exit_code if interruption.count else code)
+
+
 def watch_to_the_end[R: Record](
     output: Output,
     stack: Stack,
-    kind: Kind[R],
     name: str,
-    followed: Callable[[Stack, str], Followed[R]],
-    conclude: Callable[[Output, Stack, str, Outcome[R], AtEnd], int],
+    followed: type[Followed[R]],
+    conclude: Conclude[R],
     at_end: AtEnd,
 ) -> NoReturn:
     """Follow an execution that is started already, and conclude. A signal ends the watching only.
 
     Raises typer.Exit with the exit code.
     """
+    kind = followed.kind
     record = find_started(stack, kind, name)
     name = name if record is None else record.id
     interruption = Interruption()
