@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from markupsafe import Markup
+
 from rackrate.measure.trials import RawValues, Trial
 from rackrate.report.charts import canvas
 from rackrate.report.page import render_page
@@ -43,7 +45,7 @@ def _raw_of(value: float) -> RawValues:
 
 def page(*, raw=None, **choices):
     """The page of the sample run."""
-    return _usual(canvas.rendered) if raw is None and not choices else _page(raw, **choices)
+    return _usual(canvas.Chart.svg) if raw is None and not choices else _page(raw, **choices)
 
 
 @cache
@@ -58,10 +60,10 @@ def _page(raw, *, trials=None, **choices):
     return render_page(results, trials, raw_of(trials) if raw is None else raw)
 
 
-def undrawn(draw, *, name, size, title="", description=""):
-    """A fast replacement of `canvas.rendered` that writes only a chart's texts."""
+def undrawn(chart, name, title="", description=""):
+    """A fast replacement of `canvas.Chart.svg` that writes only a chart's texts."""
     names = f"<title>{html.escape(title)}</title><desc>{html.escape(description)}</desc>"
-    return f'<svg viewBox="0 0 1 1">{names}</svg>'
+    return Markup(f'<svg viewBox="0 0 1 1">{names}</svg>')
 
 
 class Elements(html.parser.HTMLParser):

@@ -44,7 +44,7 @@ from tests.unit.report.pages import (
     undrawn,
 )
 
-NO_DRAWING = mock.patch.object(canvas, "rendered", undrawn)
+NO_DRAWING = mock.patch.object(canvas.Chart, "svg", undrawn)
 DOCUMENTS = {"draws": campaign, "sweep": sweep, "pool": pool, "hunt": hunt}
 
 

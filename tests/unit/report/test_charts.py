@@ -350,8 +350,8 @@ def test_a_limit_far_above_the_values_is_not_drawn():
 def test_a_chart_is_drawn_without_a_word_where_the_home_cannot_be_written_to(tmp_path):
     """Lambda's home is read-only, and matplotlib would warn of it in every new process."""
     code = (
-        "from rackrate.report.charts.canvas import rendered\n"
-        "print(rendered(lambda figure: None, name='n', size=(100, 50), title='t')[:4])\n"
+        "from rackrate.report.charts.canvas import Chart\n"
+        "print(Chart(lambda figure: None, 100, 50).svg('n', 't')[:4])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -65,7 +65,7 @@ def planned(**changes: Any) -> PlannedRun:
     return samples.planned_run().model_copy(update=changes)
 
 
-NO_DRAWING = mock.patch.object(canvas, "rendered", undrawn)
+NO_DRAWING = mock.patch.object(canvas.Chart, "svg", undrawn)
 
 
 # -- its content

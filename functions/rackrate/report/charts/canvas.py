@@ -121,43 +121,27 @@ class Chart(NamedTuple):
     height: float
 
     def svg(self, name: str, title: str = "", description: str = "") -> Markup:
-        """The chart as an `svg` element, as `rendered` makes it."""
-        size = self.width, self.height
-        drawn = rendered(self.draw, name=name, size=size, title=title, description=description)
-        return Markup(drawn)
+        """The chart as an `svg` element for a page.
 
+        Args:
+            name: the chart's name within the page, with which its ids begin.
+            title: the title. A chart without one is decoration, which screen readers skip.
+            description: a description for screen readers.
+        """
+        matplotlib = _matplotlib()
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
 
-def rendered(
-    draw: Callable[[Figure], Tips | None],
-    *,
-    name: str,
-    size: tuple[float, float],
-    title: str = "",
-    description: str = "",
-) -> str:
-    """A chart as an `svg` element for a page.
-
-    Args:
-        draw: draws on an empty figure, and returns tips for marks by the ids (`gid`) of artists.
-        name: the chart's name within the page, with which its ids begin.
-        size: width and height in units.
-        title: the title. A chart without a title is decoration, which screen readers skip.
-        description: a description for screen readers.
-    """
-    matplotlib = _matplotlib()
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its font lacks glyphs that the reader's font has
-        figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=144)
-        canvas: Any = FigureCanvasSVG(figure)
-        tips = draw(figure) or {}
-        for artist in figure.findobj():
-            artist.set_clip_on(False)  # a mark on the edge of the axes is shown whole
-        buffer = io.StringIO()
-        canvas.print_svg(buffer, metadata={"Date": None})
-    return _for_page(buffer.getvalue(), name, title, description, tips)
+        with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its font lacks glyphs that the reader's font has
+            figure = Figure(figsize=(self.width / 72, self.height / 72), dpi=144)
+            canvas: Any = FigureCanvasSVG(figure)
+            tips = self.draw(figure) or {}
+            for artist in figure.findobj():
+                artist.set_clip_on(False)  # a mark on the edge of the axes is shown whole
+            buffer = io.StringIO()
+            canvas.print_svg(buffer, metadata={"Date": None})
+        return Markup(_for_page(buffer.getvalue(), name, title, description, tips))
 
 
 @cache
@@ -309,12 +293,11 @@ def key(arm: int) -> str:
     def draw(figure: Figure) -> None:
         ax = axes(figure, left=0, right=0, top=0, bottom=0)
         bare(ax)
-        ax.set_xlim(0, 1)
-        ax.set_ylim(0, 1)
+        ax.set(xlim=(0, 1), ylim=(0, 1))
         ax.plot([0.02, 0.98], [0.5, 0.5], color=colour(arm), linestyle=dashes(arm))
         ax.scatter([0.5], [0.5], s=40, marker=marker(arm), color=colour(arm), lw=0)
 
-    drawn = ET.fromstring(rendered(draw, name=f"k{arm}", size=(34, 12)))
+    drawn = ET.fromstring(Chart(draw, 34, 12).svg(f"k{arm}"))
     symbol = ET.Element("symbol", {"id": f"key-{arm}", "viewBox": drawn.get("viewBox", "")})
     symbol.extend(drawn)
     return ET.tostring(symbol, encoding="unicode")

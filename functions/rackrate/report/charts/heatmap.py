@@ -93,8 +93,7 @@ def heatmap_chart(matrix: Matrix, shades: Shades) -> Chart:
 
     def draw(figure: Figure) -> canvas.Tips:
         ax = canvas.axes(figure, left=left, right=10, top=bottom_of_names, bottom=56)
-        ax.set_xlim(-0.5, count - 0.5)
-        ax.set_ylim(count - 0.5, -0.5)
+        ax.set(xlim=(-0.5, count - 0.5), ylim=(count - 0.5, -0.5))
         _unmeasured(ax, count)
         tips = _cells(ax, matrix, shades, size / count)
         _names(ax, labels)
@@ -215,8 +214,7 @@ def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: fl
     ax = canvas.axes(figure, left=left, right=10, top=height - 28, bottom=18)
     steps = 48
     values = numpy.linspace(shades.low, shades.high, steps)
-    ax.set_xlim(0, steps)
-    ax.set_ylim(0, 1)
+    ax.set(xlim=(0, steps), ylim=(0, 1))
     canvas.bare(ax)
     ax.bar(
         numpy.arange(steps),

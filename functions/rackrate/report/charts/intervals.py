@@ -146,8 +146,7 @@ def _log_axes(
     figure: Figure, stretch: tuple[float, float], *, bottom: float = 0, top: float = 0
 ) -> Axes:
     ax = canvas.axes(figure, left=_SIDE, right=_SIDE, top=top, bottom=bottom)
-    ax.set_xlim(*stretch)
-    ax.set_ylim(0, 1)
+    ax.set(xlim=stretch, ylim=(0, 1))
     return ax
 
 
@@ -234,8 +233,7 @@ def levels_row(levels: Sequence[Level]) -> Chart:
     def draw(figure: Figure) -> None:
         ax = canvas.axes(figure, left=2, right=6, top=3, bottom=3)
         canvas.bare(ax)
-        ax.set_xlim(0, most)
-        ax.set_ylim(len(levels) - 0.5, -0.5)
+        ax.set(xlim=(0, most), ylim=(len(levels) - 0.5, -0.5))
         for place, level in enumerate(levels):
             ink = canvas.colour(level.arm)
             track = level.limit or most
