@@ -58,14 +58,15 @@ def pool(
     requirements = parse_requirements(require or ())
     check_about_arms(requirements)
     pool_id = new_id("pool") if name is None else checked_id(kinds.CAMPAIGN, name)
-    uploads = {each: _read(each) for each in runs if _is_file(each)}
+    names = enumerate(dict.fromkeys(filter(_is_file, runs)), start=1)
+    uploads = {name: _read(name, f"pools/{pool_id}/{number}.json") for number, name in names}
     files.prepare(out)
     stack = Stack.find(stack_name)
     stack.check_campaigns()
-    entries = _entries(stack, pool_id, runs, uploads)
+    entries = _entries(stack, runs, uploads)
     text = as_input({"pool": entries}, CAMPAIGN, None)
-    for upload, key in _keys(pool_id, uploads).items():
-        stack.upload(key, uploads[upload].content)
+    for upload in uploads.values():
+        stack.upload(upload.key, upload.content)
     output = Output(as_json, is_verbose=verbose)
     output.note(f"Pool {pool_id} on stack {stack.name}")
     followed = FollowedCampaign(stack, pool_id)
@@ -75,8 +76,9 @@ def pool(
 
 @dataclass(frozen=True)
 class _Upload:
-    """A file of results: its content, and the run that it is of."""
+    """A file of results: its key in the bucket, its content, and the run that it is of."""
 
+    key: str
     content: bytes
     run_id: str
 
@@ -86,8 +88,8 @@ def _is_file(name: str) -> bool:
     return "." in name or "/" in name
 
 
-def _read(name: str) -> _Upload:
-    """Read a file of results. Raises Refusal when it holds none."""
+def _read(name: str, key: str) -> _Upload:
+    """Read a file of results that goes to a key. Raises Refusal when it holds none."""
     try:
         content = Path(name).read_bytes()
     except FileNotFoundError as error:
@@ -105,25 +107,17 @@ def _read(name: str) -> _Upload:
             f"{name} is not the results.json of a run; name one that `rackrate run` of this"
             " version wrote."
         ) from refusal
-    return _Upload(content, results.run.id)
+    return _Upload(key, content, results.run.id)
 
 
-def _keys(pool_id: str, uploads: dict[str, _Upload]) -> dict[str, str]:
-    """Where in the bucket each file goes."""
-    return {name: f"pools/{pool_id}/{number}.json" for number, name in enumerate(uploads, 1)}
-
-
-def _entries(
-    stack: Stack, pool_id: str, names: list[str], uploads: dict[str, _Upload]
-) -> list[Json]:
+def _entries(stack: Stack, names: list[str], uploads: dict[str, _Upload]) -> list[Json]:
     """The field `pool`. Raises Refusal for runs that are missing or named twice, or too few."""
-    keys = _keys(pool_id, uploads)
     entries: list[Json] = []
     run_ids: list[str] = []
     for name in names:
         if name in uploads:
             ids = [uploads[name].run_id]
-            entries.append({"results": keys[name]})
+            entries.append({"results": uploads[name].key})
         else:
             named = find_named_runs(stack, name)
             ids = list(named.run_ids)
