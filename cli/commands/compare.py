@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from rackrate_text.failures import lines_of
+
 from ..completion import complete_run
 from ..errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Refusal, explain
 from ..following.outcome import check, complain_of_unmet, fetch_raw
 from ..following.watch import FIRST_POLL_SECONDS, POLL_SECONDS, Interruption
 from ..options import OutOption, RequireOption, VerboseOption
 from ..printing.comparison import print_differences
-from ..printing.failures import human
 from ..printing.output import JsonOption, Output, StackOption
 from ..printing.progress import display_for
 from ..printing.verdict import print_results
@@ -128,7 +129,7 @@ def _stop(stack: Stack, arn: str) -> None:
 def _check_end(execution: Execution, comparison_id: str) -> None:
     if execution.status == "SUCCEEDED":
         return
-    cause = "; ".join(line.rstrip(".") for line in human(execution.cause)) or "no cause given"
+    cause = "; ".join(line.rstrip(".") for line in lines_of(execution.cause)) or "no cause given"
     if execution.error == "InvalidComparison":
         raise Refusal(f"The runs cannot be compared: {cause}.", EXIT_USAGE)
     raise Refusal(

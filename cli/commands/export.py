@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
+from rackrate_text.failures import lines_of
 from rackrate_text.words import listed
 
 from ..errors import Refusal
-from ..printing.failures import RunFailure, human
+from ..printing.failures import RunFailure
 from ..printing.junit import junit_xml
 from ..printing.markdown import markdown
 from ..printing.output import JsonOption, Output, StackOption
@@ -178,7 +179,7 @@ def _export_campaign(stack: Stack, of: Campaign, format: Format, table: Table | 
 def _failure(run: Run) -> RunFailure | None:
     if run.status in GOOD:
         return None
-    return RunFailure(run.error or run.status, "\n".join(human(run.cause or "")))
+    return RunFailure(run.error or run.status, "\n".join(lines_of(run.cause or "")))
 
 
 def _needed(content: bytes | None, of: Run | Campaign, name: str) -> bytes:

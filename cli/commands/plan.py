@@ -16,7 +16,7 @@ from ..reading import files
 from ..reading.documents import document_of
 from ..reading.kinds import RUN
 from ..reading.plan import read_plan
-from ..reading.run_ids import find_record, new_run_id
+from ..reading.run_ids import find_record, new_id
 from ..reading.stack import Stack
 from ..sentences import one_sentence
 from .run import start
@@ -62,7 +62,7 @@ def plan(
         return
     text = read_plan(plan, seed, dry_run=True)
     files.prepare(out)
-    start(output, Stack.find(stack), new_run_id(), text, AtEnd(out=out))
+    start(output, Stack.find(stack), new_id("run"), text, AtEnd(out=out))
 
 
 def _print_plan(output: Output, stack: Stack, run_id: str) -> None:

@@ -29,7 +29,7 @@ from ..reading import files
 from ..reading.kinds import RUN
 from ..reading.plan import read_plan
 from ..reading.requirements import check_plan, parse_requirements
-from ..reading.run_ids import checked_id, find_run_to_continue, new_run_id
+from ..reading.run_ids import checked_id, find_run_to_continue, new_id
 from ..reading.stack import Stack
 from ..sentences import one_sentence
 
@@ -86,7 +86,7 @@ def run(
         return
     text = read_plan(plan, seed, dry_run=dry_run)
     _check_at_end(at_end, json.loads(text), detach=detach)
-    run_id = new_run_id() if name is None else checked_id(RUN, name)
+    run_id = new_id("run") if name is None else checked_id(RUN, name)
     if not detach:
         files.prepare(out)
     start(
@@ -123,7 +123,7 @@ def go_on(output: Output, stack: Stack, name: str, at_end: AtEnd, *, detach: boo
         detach=detach,
         leave=lambda ended: ended.execution.error == NODES_CHANGED,
     )
-    new = new_run_id()
+    new = new_id("run")
     output.note(
         f"The nodes of run {run_id} are gone. Run {new} measures its plan from the start, as a"
         f" new draw, and takes over no trials of run {run_id}."

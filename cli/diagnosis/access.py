@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
+from rackrate_text.failures import lines_of
+
 from ..following.watch import FollowedRun, Interruption, Watch
-from ..printing.failures import human
 from ..printing.output import Output
 from ..printing.progress import display_for
 from ..reading.kinds import RUN
@@ -65,7 +66,7 @@ def access_check(
     execution = ended.execution
     if execution.status != "SUCCEEDED":
         error = execution.error or execution.status
-        cause = " ".join(human(execution.cause)) or "no cause given"
+        cause = " ".join(lines_of(execution.cause)) or "no cause given"
         remedy = _REMEDIES.get(error, f"`rackrate show {run_id}` shows more")
         return Check(_NAME, "failed", f"the dry run {run_id} ended with {error}: {cause}", remedy)
     if planned is None:

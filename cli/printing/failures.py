@@ -82,7 +82,7 @@ def explain_end(output: Output, record: Record) -> str | None:
 
 def explain_failure(output: Output, error: str, cause: str) -> list[str]:
     """Print on standard error why it failed: a line, and one for each detail. Returns them."""
-    lines = human(cause)
+    lines = lines_of(cause)
     refused = next((kind.plan for kind in (RUN, CAMPAIGN) if kind.invalid == error), None)
     if refused is not None:
         many = "a fault" if len(lines) == 1 else "faults"
@@ -96,8 +96,3 @@ def explain_failure(output: Output, error: str, cause: str) -> list[str]:
     for line in details:
         print_error(f"  {line}")
     return [first, *details]
-
-
-def human(cause: str) -> list[str]:
-    """Split a cause into lines for people. Lambda wraps its message in JSON; states do not."""
-    return lines_of(cause)

@@ -18,13 +18,8 @@ from .stack import Stack
 LATEST = "latest"
 
 
-def new_run_id() -> str:
-    """Make an id that sorts by time (UTC). Two people are unlikely to make the same one."""
-    return new_id("run")
-
-
 def new_id(prefix: str) -> str:
-    """Like `new_run_id`, with another first word."""
+    """Make an id that sorts by time (UTC). Two people are unlikely to make the same one."""
     return f"{prefix}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 

@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from rackrate_cli.reading.run_ids import new_run_id
+from rackrate_cli.reading.run_ids import new_id
 
 from .conftest import (
     DeployedStack,
@@ -77,7 +77,7 @@ def test_the_plan_and_the_name_reach_the_execution(
 
 
 def test_run_ids_made_in_the_same_second_differ() -> None:
-    ids = {new_run_id() for _ in range(20)}
+    ids = {new_id("run") for _ in range(20)}
     assert len(ids) > 1
     assert all(re.fullmatch(r"run-\d{8}-\d{6}-[0-9a-f]{4}", run_id) for run_id in ids)
 
