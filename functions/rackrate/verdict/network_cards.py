@@ -25,6 +25,7 @@ LEAST_SHARE = 0.90
 ENA_EXPRESS_MTU = 8900
 
 _MODE_OFF = (0, 2)
+_NODES_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,9 @@ def _defects(arms: Sequence[Arm]) -> list[str]:
         ill = [name for name, node in sorted(nodes.items()) if _has(node, defect)]
         if ill:
             warnings.append(
-                f"{counted(len(ill), 'node')} ({_few(ill)}) had version {defect.version} of the"
-                f" driver {defect.driver}: {defect.symptom}; {defect.remedy} ({defect.source},"
-                f" {defect.since})"
+                f"{counted(len(ill), 'node')} ({listed(ill, most=_NODES_NAMED)}) had version"
+                f" {defect.version} of the driver {defect.driver}: {defect.symptom};"
+                f" {defect.remedy} ({defect.source}, {defect.since})"
             )
     return warnings
 
@@ -126,10 +127,6 @@ def _has(node: Node, defect: Defect) -> bool:
         each.driver is not None and defect.concerns(each.driver, each.driver_version)
         for each in (node.interfaces or {}).values()
     )
-
-
-def _few(names: Sequence[str], most: int = 3) -> str:
-    return listed([*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])])
 
 
 # -- ENA Express
@@ -160,7 +157,8 @@ def _why_unused(arm: Arm, counters: Counters, eligible: int) -> str:
         if any(mode in _MODE_OFF for mode in counters.gauges(node, SRD_MODE))
     ]
     if off:
-        return f"it is off on {_few(off)} ({SRD_MODE}), so switch it on for their interfaces"
+        names = listed(off, most=_NODES_NAMED)
+        return f"it is off on {names} ({SRD_MODE}), so switch it on for their interfaces"
     if eligible == 0:
         return (
             "no packet was eligible: the pods must use the nodes' first interfaces, both ends need"

@@ -135,8 +135,8 @@ def _of_ec2(page: Material) -> str:
     if page.scale is None:
         return ""
     run = page.results.estimates
-    least = run.seconds if run.at_least is None else run.at_least.seconds
-    time = span(duration(least), duration(run.seconds))
+    least = run.at_least or run
+    time = span(duration(least.seconds), duration(run.seconds))
     return f"Everything about EC2: `rackrate run` there takes {time}."
 
 

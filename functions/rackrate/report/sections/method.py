@@ -70,19 +70,14 @@ def as_json(value: Json) -> str:
 
 def _estimates(results: Findings) -> Table:
     estimates, cost = results.estimates, results.estimates.cost
-    least = estimates.at_least
-    least_seconds = estimates.seconds if least is None else least.seconds
-    least_trials = estimates.trials if least is None else least.trials
-    least_usd = cost.usd if least is None or least.usd is None else least.usd
+    at_least, took = estimates.at_least, duration(results.run.seconds)
+    least = at_least or estimates
+    least_usd = cost.usd if at_least is None or at_least.usd is None else at_least.usd
     sent = max((traffic.sent for traffic in estimates.bytes_per_node.values()), default=0)
     rows = (
-        (
-            "took",
-            span(duration(least_seconds), duration(estimates.seconds)),
-            duration(results.run.seconds),
-        ),
+        ("took", span(duration(least.seconds), duration(estimates.seconds)), took),
         ("duration of a block", duration(estimates.block_seconds), None),
-        ("trials", span(str(least_trials), str(estimates.trials)), results.trials.measured),
+        ("trials", span(str(least.trials), str(estimates.trials)), results.trials.measured),
         ("sent by a node, at most", quantity(sent, "B"), None),
         ("state transitions, at most", estimates.state_transitions, None),
         ("cost", span(dollars(least_usd), dollars(cost.usd)), None),
