@@ -61,8 +61,7 @@ class Drift:
         to_block: the last block that differs; that of a dip is `from_block`.
         ratio: the size of the change: how many times its former level the arm came to, or over a
             whole trend. Below 1 it fell.
-        p: the probability of such a finding in any test of the series without a drift.
-        text: a sentence without a full stop.
+        other_moved: whether the other arm moved too.
     """
 
     kind: Kind
@@ -71,8 +70,20 @@ class Drift:
     from_block: int
     to_block: int
     ratio: float
-    p: float
-    text: str
+    other_moved: bool
+
+    @property
+    def text(self) -> str:
+        """A sentence without a full stop: `treatment alone fell by 12 % from block 4 on`."""
+        where = {
+            "trend": f"from block {self.from_block} to block {self.to_block}",
+            "step": f"from block {self.from_block} on",
+            "dip": f"in block {self.from_block} only",
+        }[self.kind]
+        moved = f"{'fell' if self.ratio < 1 else 'rose'} by {percent(abs(self.ratio - 1))}"
+        if self.other_moved:
+            return f"{self.arm} {moved} against {self.other} {where}"
+        return f"{self.arm} alone {moved} {where}"
 
 
 class Series(NamedTuple):
@@ -115,14 +126,15 @@ def drift_of_one_arm(
         return None
     least = math.log1p(max(LEAST_CHANGE, least))
     shape, p = min(_shapes(blocks, differences), key=lambda each: each[1])
-    p, change = min(1.0, _TESTS * p), _effect(shape, differences)
-    if p * family >= FALSE_ALARMS or abs(change) < least:
+    change = _effect(shape.values, differences)
+    if _TESTS * p * family >= FALSE_ALARMS or abs(change) < least:
         return None
     moved, still = (arm, baseline), theirs
-    if abs(_effect(shape, theirs)) > abs(_effect(shape, ours)):
+    if abs(_effect(shape.values, theirs)) > abs(_effect(shape.values, ours)):
         moved, still, change = (baseline, arm), ours, -change
     other_moved = (
-        abs(_effect(shape, still)) >= least and _p_of_shape(shape.values, still) < _OTHER_MOVED
+        abs(_effect(shape.values, still)) >= least
+        and _p_of_shape(shape.values, still) < _OTHER_MOVED
     )
     first, last = (int(series.blocks[place]) for place in shape.places)
     return Drift(
@@ -132,8 +144,7 @@ def drift_of_one_arm(
         from_block=first,
         to_block=last,
         ratio=math.exp(change),
-        p=p,
-        text=_sentence(shape.kind, moved, (first, last), change, other_moved=other_moved),
+        other_moved=other_moved,
     )
 
 
@@ -179,10 +190,9 @@ def _explained(shape: Floats, values: Floats) -> float:
     return float(centered @ around) ** 2 / (float(centered @ centered) * squares)
 
 
-def _effect(shape: Floats | _Shape, values: Floats) -> float:
+def _effect(shape: Floats, values: Floats) -> float:
     """The height of a shape in a series, by least squares."""
-    course = shape.values if isinstance(shape, _Shape) else shape
-    centered = course - course.mean()
+    centered = shape - shape.mean()
     return float(centered @ values) / float(centered @ centered)
 
 
@@ -197,20 +207,3 @@ def _p_of_shape(shape: Floats, values: Floats) -> float:
     # The squared t is (1 - left) / left times the degrees of freedom.
     freedom = len(values) - 2
     return float(mpmath.betainc(freedom / 2, 0.5, 0, left, regularized=True))
-
-
-def _sentence(
-    kind: Kind, arms: tuple[str, str], blocks: tuple[int, int], change: float, *, other_moved: bool
-) -> str:
-    """Such as `treatment alone fell by 12 % from block 4 on`."""
-    first, last = blocks
-    where = {
-        "trend": f"from block {first} to block {last}",
-        "step": f"from block {first} on",
-        "dip": f"in block {first} only",
-    }[kind]
-    size = percent(abs(math.expm1(change)))
-    way = "fell" if change < 0 else "rose"
-    if other_moved:
-        return f"{arms[0]} {way} by {size} against {arms[1]} {where}"
-    return f"{arms[0]} alone {way} by {size} {where}"
