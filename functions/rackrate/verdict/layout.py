@@ -117,13 +117,9 @@ class Layout:
     @functools.cached_property
     def pair_levels(self) -> Floats:
         """Each pair's mean of its directions, shape (pairs,)."""
-        total = np.zeros(len(self.pairs))
-        count = np.zeros(len(self.pairs))
         position = {pair: index for index, pair in enumerate(self.pairs)}
-        index = [position[frozenset(row)] for row in self.rows]
-        np.add.at(total, index, self.row_levels)
-        np.add.at(count, index, 1.0)
-        return total / count
+        index = np.array([position[frozenset(row)] for row in self.rows], dtype=int)
+        return np.asarray(np.bincount(index, self.row_levels) / np.bincount(index))
 
     @functools.cached_property
     def level(self) -> float:
