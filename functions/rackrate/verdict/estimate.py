@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Literal
 
@@ -127,13 +127,11 @@ class Wider(Estimate):
         narrower: the estimate for the narrower scope, of the same ratio.
     """
 
-    narrower: Estimate | None = None
+    narrower: Estimate = field(kw_only=True)
 
     def half_width(self, confidence: float, *, blocks: float = 1.0, units: float = 1.0) -> float:
         """Half the width of Student's interval, of the narrower scope if that is wider."""
         half = super().half_width(confidence, blocks=blocks, units=units)
-        if self.narrower is None:
-            return half
         return max(half, self.narrower.half_width(confidence, blocks=blocks))
 
 
