@@ -17,7 +17,7 @@ from rackrate_text.words import counted, listed, nearest
 from ..errors import EXIT_FAILED, EXIT_UNKNOWN, Refusal, explain, is_temporary, unless_missing
 from ..following.watch import OFFLINE_SECONDS
 from ..printing.progress import Display
-from ..reading.stack import client_of, describe, paginated
+from ..reading.stack import client_of, describe, paginated, values_of
 from .change_sets import STACK_TYPE, ChangeSet
 
 #: The stack of a command without --stack.
@@ -78,14 +78,12 @@ class Deployment:
     @property
     def outputs(self) -> dict[str, str]:
         """The outputs by name."""
-        outputs = (self.description or {}).get("Outputs", [])
-        return {each["OutputKey"]: each["OutputValue"] for each in outputs}
+        return values_of(self.description or {}, "Output")
 
     @property
     def parameters(self) -> dict[str, str]:
         """The parameters by name."""
-        parameters = (self.description or {}).get("Parameters", [])
-        return {each["ParameterKey"]: each["ParameterValue"] for each in parameters}
+        return values_of(self.description or {}, "Parameter")
 
     def create(self, url: str, parameters: Mapping[str, str]) -> None:
         """Begin to create the stack from its root template's URL."""

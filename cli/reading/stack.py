@@ -117,13 +117,7 @@ class Stack:
                 f'The stack "{name}" is {status} and cannot be used; wait for it or deploy it'
                 " again."
             )
-        outputs = {
-            output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", [])
-        }
-        parameters = {
-            parameter["ParameterKey"]: parameter["ParameterValue"]
-            for parameter in description.get("Parameters", [])
-        }
+        outputs, parameters = (values_of(description, kind) for kind in ("Output", "Parameter"))
         return cls(name, outputs, session, parameters=parameters, status=status)
 
     def client(self, service: str, **options: Any) -> Any:
@@ -386,6 +380,11 @@ def describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
             ) from error
         return None
     return description
+
+
+def values_of(description: Mapping[str, Any], kind: str) -> dict[str, str]:
+    """The values of a kind, `Output` or `Parameter`, in the description of a stack, by name."""
+    return {each[f"{kind}Key"]: each[f"{kind}Value"] for each in description.get(f"{kind}s", [])}
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
