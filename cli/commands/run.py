@@ -77,21 +77,16 @@ def run(
             raise Refusal(
                 f"--continue takes the plan of the run that it continues; leave out {option}."
             )
-        _check_at_end(at_end, {}, detach=detach)
-        if not detach:
-            files.prepare(out)
-        go_on(
-            Output(as_json, is_verbose=verbose), Stack.find(stack), continues, at_end, detach=detach
-        )
-        return
     text = read_plan(plan, seed, dry_run=dry_run)
     _check_at_end(at_end, json.loads(text), detach=detach)
     run_id = new_id("run") if name is None else checked_id(RUN, name)
     if not detach:
         files.prepare(out)
-    start(
-        Output(as_json, is_verbose=verbose), Stack.find(stack), run_id, text, at_end, detach=detach
-    )
+    output, deployed = Output(as_json, is_verbose=verbose), Stack.find(stack)
+    if continues is None:
+        start(output, deployed, run_id, text, at_end, detach=detach)
+    else:
+        go_on(output, deployed, continues, at_end, detach=detach)
 
 
 def start(
