@@ -39,13 +39,8 @@ class Format(StrEnum):
     markdown = "markdown"
 
 
-_SUFFIXES = {
-    Format.csv: "csv",
-    Format.parquet: "parquet",
-    Format.json: "json",
-    Format.junit: "xml",
-    Format.markdown: "md",
-}
+_SUFFIXES = {format: format.value for format in Format}
+_SUFFIXES |= {Format.junit: "xml", Format.markdown: "md"}
 
 
 class Table(StrEnum):
