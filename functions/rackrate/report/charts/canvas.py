@@ -182,11 +182,6 @@ def heading(figure: Figure, text: str) -> None:
     figure.text(0.005, 1 - 3 / height, text, color=QUIET, va="top")
 
 
-def bare(ax: Axes) -> None:
-    """Remove frame and ticks."""
-    ax.set_axis_off()
-
-
 def _for_page(svg: str, name: str, title: str, description: str, tips: Tips) -> str:
     """matplotlib's document as an element with unique ids, the page's colors, and a small size."""
     root = ET.fromstring(clean(svg))
@@ -292,7 +287,7 @@ def key(arm: int) -> str:
 
     def draw(figure: Figure) -> None:
         ax = axes(figure, left=0, right=0, top=0, bottom=0)
-        bare(ax)
+        ax.set_axis_off()
         ax.set(xlim=(0, 1), ylim=(0, 1))
         ax.plot([0.02, 0.98], [0.5, 0.5], color=colour(arm), linestyle=dashes(arm))
         ax.scatter([0.5], [0.5], s=40, marker=marker(arm), color=colour(arm), lw=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -209,22 +209,18 @@ def _distributions(ax: Axes, trials: Trials) -> None:
     ax.tick_params(labelleft=False, left=False)
     ax.set_xticks([])
     ax.set_xlabel("all blocks", labelpad=8)
-    by_arm: Mapping[int, Sequence[float]] = {
-        arm: sorted(dot.value for dot in trials.dots if dot.arm == arm)
-        for arm in range(trials.arms)
-    }
-    for arm, values in by_arm.items():
-        if values:
-            _box(ax, arm, values, shaped=len(values) >= _SHAPED, trials=trials)
+    for arm, dots in sorted(grouped_by(trials.dots, lambda dot: dot.arm).items()):
+        _box(ax, arm, sorted(dot.value for dot in dots), trials.axis)
 
 
-def _box(ax: Axes, arm: int, values: Sequence[float], *, shaped: bool, trials: Trials) -> None:
+def _box(ax: Axes, arm: int, values: Sequence[float], axis: ValueAxis) -> None:
     from matplotlib.patches import Rectangle
 
     ink = canvas.colour(arm)
-    half = 0.36 if not shaped else 0.12
-    if shaped:
-        _shape(ax, arm, values, trials.axis)
+    half = 0.36
+    if len(values) >= _SHAPED:
+        half = 0.12
+        _shape(ax, arm, values, axis)
     ax.plot([arm, arm], [values[0], values[-1]], color=ink, lw=1.2, zorder=3)
     if len(values) > 1:
         low, middle, high = statistics.quantiles(values, n=4, method="inclusive")

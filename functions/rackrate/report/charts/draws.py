@@ -68,10 +68,10 @@ class Draws:
     @property
     def axis(self) -> _Ends:
         """The ends of the axis, as ratios; it has room for the intervals unless they are huge."""
-        own = [math.log(value) for value in self._positive(self._values_of_draws())]
+        own = [math.log(value) for value in self._values_of_draws() if value > 0]
         low, high = min(own), max(own)
         reach = max(high - low, 2 * _NEAREST)
-        others = [math.log(v) for v in self._positive(self._values_of_intervals())]
+        others = [math.log(v) for v in self._values_of_intervals() if v > 0]
         low = max(min([low, *others]), low - _FURTHER * reach)
         high = min(max([high, *others]), high + _FURTHER * reach)
         half = math.log(1 + self.threshold)
@@ -98,10 +98,6 @@ class Draws:
 
     def _values_of_intervals(self) -> Iterator[float]:
         yield from (*(self.interval or ()), *(self.prediction or ()))
-
-    @staticmethod
-    def _positive(values: Iterator[float]) -> list[float]:
-        return [value for value in values if value > 0]
 
 
 def draws_chart(shown: Draws) -> Chart:

@@ -215,7 +215,7 @@ def _scale(figure: Figure, shades: Shades, unit: str, *, left: float, height: fl
     steps = 48
     values = numpy.linspace(shades.low, shades.high, steps)
     ax.set(xlim=(0, steps), ylim=(0, 1))
-    canvas.bare(ax)
+    ax.set_axis_off()
     ax.bar(
         numpy.arange(steps),
         1,

@@ -91,7 +91,7 @@ def interval_row(ratio: Ratio, reach: float) -> Chart:
 
     def draw(figure: Figure) -> None:
         ax = _log_axes(figure, (-reach, reach))
-        canvas.bare(ax)
+        ax.set_axis_off()
         _one(ax, ratio)
 
     return Chart(draw, *_ROW)
@@ -102,7 +102,7 @@ def ratio_scale(reach: float) -> Chart:
 
     def draw(figure: Figure) -> None:
         ax = _log_axes(figure, (-reach, reach))
-        canvas.bare(ax)
+        ax.set_axis_off()
         ticks = _ticks(reach)
         for _, at in ticks:
             ax.plot([at, at], [-0.25, 0.05], color=QUIET, lw=1)
@@ -125,7 +125,7 @@ def interval_alone(ratio: Ratio) -> Chart:
         from matplotlib.ticker import MaxNLocator
 
         ax = _log_axes(figure, (low - margin, high + margin), bottom=28, top=4)
-        canvas.bare(ax)
+        ax.set_axis_off()
         _one(ax, ratio)
         values = math.exp(low - margin), math.exp(high + margin)
         far = values[1] / values[0] > 8
@@ -232,7 +232,7 @@ def levels_row(levels: Sequence[Level]) -> Chart:
 
     def draw(figure: Figure) -> None:
         ax = canvas.axes(figure, left=2, right=6, top=3, bottom=3)
-        canvas.bare(ax)
+        ax.set_axis_off()
         ax.set(xlim=(0, most), ylim=(len(levels) - 0.5, -0.5))
         for place, level in enumerate(levels):
             ink = canvas.colour(level.arm)
