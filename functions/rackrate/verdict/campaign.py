@@ -21,7 +21,7 @@ from rackrate.verdict.draws import (
 from rackrate.verdict.enough import reason_to_stop
 from rackrate.verdict.estimate import CONFIDENCE, ratios
 from rackrate.verdict.headline import headline, kind, sized
-from rackrate.verdict.wording import in_one_line, still_open, what_differed
+from rackrate.verdict.wording import in_one_line, still_open, what_differed, would_settle
 from rackrate_contract.arms import in_arm
 from rackrate_contract.campaign import BETWEEN_RUNS, Answer, AnswerScope, CampaignStopped, DrawRatio
 from rackrate_contract.student import student_t
@@ -340,10 +340,7 @@ def more_needed(answer: Answer) -> str | None:
     """What would settle an inconclusive answer, or None."""
     if answer.is_decided or not answer.more_draws:
         return None
-    if len(answer.draws) < LEAST_DRAWS:
-        verb = "is" if answer.more_draws == 1 else "are"
-        return f"at least {counted(answer.more_draws, 'more draw')} {verb} needed"
-    return f"about {counted(answer.more_draws, 'more draw')} would settle it"
+    return would_settle(answer.more_draws, "draw", are_few=len(answer.draws) < LEAST_DRAWS)
 
 
 # -- the answers

@@ -332,14 +332,19 @@ def more_needed(verdict: Verdict) -> str | None:
     if verdict.is_decided:
         return None
     if more := verdict.more_blocks:
-        if verdict.blocks < LEAST_BLOCKS:
-            verb = "is" if more == 1 else "are"
-            return f"at least {counted(more, 'more block')} {verb} needed"
-        return f"about {counted(more, 'more block')} would settle it"
+        return would_settle(more, "block", are_few=verdict.blocks < LEAST_BLOCKS)
     if more := verdict.more_runs:
         verb = "is" if more == 1 else "are"
         return f"{counted(more, 'more earlier run')} {verb} needed"
     return None
+
+
+def would_settle(more: int, noun: str, *, are_few: bool) -> str:
+    """How many more settle a comparison: a least number if they are too few for an estimate."""
+    if are_few:
+        verb = "is" if more == 1 else "are"
+        return f"at least {counted(more, f'more {noun}')} {verb} needed"
+    return f"about {counted(more, f'more {noun}')} would settle it"
 
 
 def losses(
