@@ -17,28 +17,25 @@ _LAYER = b"This layer stands for an image: the lab's nodes run the lab's own ima
 _moto_put_image: Callable[..., Image] = ECRBackend.put_image
 
 
-def publishing(publish_image: Callable[[str], None]) -> Callable[..., Image]:
+def put_image(
+    self: ECRBackend,
+    publish_image: Callable[[str], None],
+    repository_name: str,
+    image_manifest: str,
+    image_tag: str,
+    image_manifest_mediatype: str | None = None,
+    digest: str | None = None,
+) -> Image:
     """PutImage that lets nodes run every image that is pushed, by tag and by digest."""
-
-    def put_image(
-        self: ECRBackend,
-        repository_name: str,
-        image_manifest: str,
-        image_tag: str,
-        image_manifest_mediatype: str | None = None,
-        digest: str | None = None,
-    ) -> Image:
-        # moto's own digest comes from the layers' names, and is random for a list of images.
-        digest = digest or _digest(image_manifest.encode())
-        image = _moto_put_image(
-            self, repository_name, image_manifest, image_tag, image_manifest_mediatype, digest
-        )
-        uri = self.repositories[repository_name].uri
-        publish_image(f"{uri}:{image.image_tag}")
-        publish_image(f"{uri}@{image.get_image_digest()}")
-        return image
-
-    return put_image
+    # moto's own digest comes from the layers' names, and is random for a list of images.
+    digest = digest or _digest(image_manifest.encode())
+    image = _moto_put_image(
+        self, repository_name, image_manifest, image_tag, image_manifest_mediatype, digest
+    )
+    uri = self.repositories[repository_name].uri
+    publish_image(f"{uri}:{image.image_tag}")
+    publish_image(f"{uri}@{image.get_image_digest()}")
+    return image
 
 
 def push_image(ecr: Any, repository: str, tag: str, architecture: str) -> str:

@@ -89,6 +89,15 @@ def _checked(check: Callable[..., None], owner: str, name: str) -> Patch:
     return owner, name, checked
 
 
+def _given(function: Callable[..., Any], part: object) -> Callable[..., Any]:
+    """A method whose function also gets a part of the Region, after the object."""
+
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        return function(self, part, *arguments, **named)
+
+    return method
+
+
 def _cached(owner: str, name: str) -> Patch:
     """A function whose results are kept."""
     return owner, name, functools.cache(getattr(resolve_name(owner), name))
@@ -260,33 +269,33 @@ def of_region(
     for patches in (REQUESTS, DYNAMODB, QUOTAS, EC2, INTERPRETER, OTHERS):
         yield from patches
     # Callers' permissions are not checked, by services in general and by S3.
-    yield "moto.core.responses:BaseResponse", "call_action", authorization.authorizing(authorizer)
-    authorize = s3_authorization.authorizing(authorizer)
+    call_action = _given(authorization.call_action, authorizer)
+    yield "moto.core.responses:BaseResponse", "call_action", call_action
+    authorize = _given(s3_authorization.authorize, authorizer)
     yield "moto.s3.responses:S3Response", "_authenticate_and_authorize_s3_action", authorize
     # moto lacks it.
-    describe = auto_scaling.describing(clusters)
+    describe = _given(auto_scaling.describe_scaling_activities, clusters)
     yield "moto.autoscaling.responses:AutoScalingResponse", "describe_scaling_activities", describe
     # Nobody learns of pushed images and terminated instances.
-    yield "moto.ecr.models:ECRBackend", "put_image", ecr.publishing(publish_image)
-    yield _EC2, "terminate_instances", terminations.terminating(replace_nodes)
+    yield "moto.ecr.models:ECRBackend", "put_image", _given(ecr.put_image, publish_image)
+    terminate = _given(terminations.terminate_instances, replace_nodes)
+    yield _EC2, "terminate_instances", terminate
     # Functions do not run, and their roles' use of a network is not checked.
-    yield "moto.awslambda_simple.models:LambdaSimpleBackend", "invoke", lambda_api.invoking(runtime)
-    yield _FUNCTION, "__init__", lambda_api.creating(runtime)
-    yield _FUNCTION, "update_configuration", lambda_api.updating(runtime)
-    yield f"{_LAMBDA}:LambdaBackend", "delete_function", lambda_api.deleting(runtime)
-    yield f"{_LAMBDA}:LambdaBackend", "publish_layer_version", lambda_api.publishing(archives)
+    invoke = _given(lambda_api.invoke, runtime)
+    yield "moto.awslambda_simple.models:LambdaSimpleBackend", "invoke", invoke
+    yield _FUNCTION, "__init__", _given(lambda_api.create, runtime)
+    yield _FUNCTION, "update_configuration", _given(lambda_api.update_configuration, runtime)
+    functions = f"{_LAMBDA}:LambdaBackend"
+    yield functions, "delete_function", _given(lambda_api.delete_function, runtime)
+    yield functions, "publish_layer_version", _given(lambda_api.publish_layer_version, archives)
     # Code is read from S3 into memory, and unpacked for each worker.
-    yield _FUNCTION, "_set_function_code", lambda_api.storing(archives)
+    yield _FUNCTION, "_set_function_code", _given(lambda_api.set_function_code, archives)
     yield _LAMBDA, "_s3_content", archives.of_object
     # Definitions are hardly checked, and permissions for nested executions and Map Runs not at all.
-    yield _STATES_API, "create_state_machine", step_functions.creating(authorizer)
-    yield _STATES_API, "update_state_machine", step_functions.updating(authorizer)
-    map_run = interpreter.checked_map_run(authorizer)
-    yield (
-        f"{_MAPS}.distributed_iteration_component:DistributedIterationComponent",
-        "_map_run",
-        map_run,
-    )
+    for name in ("create_state_machine", "update_state_machine"):
+        yield _STATES_API, name, _given(getattr(step_functions, name), authorizer)
+    component = f"{_MAPS}.distributed_iteration_component:DistributedIterationComponent"
+    yield component, "_map_run", _given(interpreter.map_run, authorizer)
     # Executions hang after an error, may end twice, and report their end to nobody.
     yield f"{_PARSER}.models", "Execution", executions.announcing(router)
     # Tasks call AWS itself, with the caller's own credentials.

@@ -268,20 +268,16 @@ _moto_call_action: Callable[[BaseResponse], Any] = BaseResponse.call_action
 _CODES = {"ec2": "UnauthorizedOperation"}
 
 
-def authorizing(authorizer: Authorizer) -> Callable[[BaseResponse], Any]:
+def call_action(self: BaseResponse, authorizer: Authorizer) -> Any:
     """Answers a request to any service but S3, if its caller may make it."""
-
-    def call_action(self: BaseResponse) -> Any:
-        refusal = authorizer.authorize(self)
-        response = _moto_call_action(self) if refusal is None else _refused(self, refusal)
-        session = authorizer.session(self.access_key)
-        if session is not None:
-            cloud_trail.note(self, *session, response)
-        if self.service_name == "iam" and not str(self._get_action()).startswith(_READING_IAM):
-            authorizer.forget_policies()
-        return response
-
-    return call_action
+    refusal = authorizer.authorize(self)
+    response = _moto_call_action(self) if refusal is None else _refused(self, refusal)
+    session = authorizer.session(self.access_key)
+    if session is not None:
+        cloud_trail.note(self, *session, response)
+    if self.service_name == "iam" and not str(self._get_action()).startswith(_READING_IAM):
+        authorizer.forget_policies()
+    return response
 
 
 def _refused(response: BaseResponse, message: str) -> Any:

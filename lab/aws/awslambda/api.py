@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from moto.awslambda.models import LambdaBackend, LambdaFunction, LayerVersion
@@ -23,60 +23,49 @@ _moto_delete_function = LambdaBackend.delete_function
 _moto_publish_layer_version = LambdaBackend.publish_layer_version
 
 
-def invoking(runtime: LambdaRuntime) -> Callable[..., bytes]:
+def invoke(
+    self: LambdaSimpleBackend,
+    runtime: LambdaRuntime,
+    function_name: str,
+    qualifier: str | None,
+    body: Any,
+    headers: Mapping[str, Any],
+    response_headers: dict[str, str],
+) -> bytes:
     """Invoke, by the runtime."""
-
-    def invoke(
-        self: LambdaSimpleBackend,
-        function_name: str,
-        qualifier: str | None,
-        body: Any,
-        headers: Mapping[str, Any],
-        response_headers: dict[str, str],
-    ) -> bytes:
-        function = self.get_function(function_name, qualifier)
-        payload = body.encode() if isinstance(body, str) else bytes(body or b"")
-        kind = headers.get("X-Amz-Invocation-Type") or headers.get("x-amz-invocation-type")
-        if kind == "DryRun":
-            return b""
-        if kind == "Event":
-            runtime.invoke_event(function.function_arn, payload)
-            return b""
-        context = base64.b64decode(headers.get("X-Amz-Client-Context") or "").decode()
-        outcome = runtime.invoke(function, payload, client_context=context)
-        response_headers["x-amz-executed-version"] = "$LATEST"
-        tail = outcome.log.encode()[-_LOG_TAIL_BYTES:]
-        response_headers["x-amz-log-result"] = base64.b64encode(tail).decode()
-        if outcome.failed:
-            response_headers["x-amz-function-error"] = "Unhandled"
-        return outcome.payload
-
-    return invoke
+    function = self.get_function(function_name, qualifier)
+    payload = body.encode() if isinstance(body, str) else bytes(body or b"")
+    kind = headers.get("X-Amz-Invocation-Type") or headers.get("x-amz-invocation-type")
+    if kind == "DryRun":
+        return b""
+    if kind == "Event":
+        runtime.invoke_event(function.function_arn, payload)
+        return b""
+    context = base64.b64decode(headers.get("X-Amz-Client-Context") or "").decode()
+    outcome = runtime.invoke(function, payload, client_context=context)
+    response_headers["x-amz-executed-version"] = "$LATEST"
+    tail = outcome.log.encode()[-_LOG_TAIL_BYTES:]
+    response_headers["x-amz-log-result"] = base64.b64encode(tail).decode()
+    if outcome.failed:
+        response_headers["x-amz-function-error"] = "Unhandled"
+    return outcome.payload
 
 
-def creating(runtime: LambdaRuntime) -> Callable[..., None]:
+def create(self: LambdaFunction, runtime: LambdaRuntime, *args: Any, **kwargs: Any) -> None:
     """A new function, whose role may use its network."""
-
-    def init(self: LambdaFunction, *args: Any, **kwargs: Any) -> None:
-        spec = kwargs["spec"] if "spec" in kwargs else args[1]
-        runtime.check_network(spec["Role"], spec)
-        _moto_init(self, *args, **kwargs)
-        _keep_logging(self, spec)
-
-    return init
+    spec = kwargs["spec"] if "spec" in kwargs else args[1]
+    runtime.check_network(spec["Role"], spec)
+    _moto_init(self, *args, **kwargs)
+    _keep_logging(self, spec)
 
 
-def updating(runtime: LambdaRuntime) -> Callable[..., dict[str, Any]]:
+def update_configuration(
+    self: LambdaFunction, runtime: LambdaRuntime, config_updates: dict[str, Any]
+) -> dict[str, Any]:
     """A function's new configuration, if its role may use its network."""
-
-    def update_configuration(
-        self: LambdaFunction, config_updates: dict[str, Any]
-    ) -> dict[str, Any]:
-        runtime.check_network(config_updates.get("Role", self.role), config_updates)
-        _keep_logging(self, config_updates)
-        return _moto_update_configuration(self, config_updates)
-
-    return update_configuration
+    runtime.check_network(config_updates.get("Role", self.role), config_updates)
+    _keep_logging(self, config_updates)
+    return _moto_update_configuration(self, config_updates)
 
 
 def get_configuration(self: LambdaFunction, on_create: bool = False) -> dict[str, Any]:
@@ -90,38 +79,30 @@ def get_configuration(self: LambdaFunction, on_create: bool = False) -> dict[str
     return configuration
 
 
-def storing(archives: Archives) -> Callable[[LambdaFunction, dict[str, Any]], None]:
+def set_function_code(
+    self: LambdaFunction, archives: Archives, updated_spec: dict[str, Any]
+) -> None:
     """A function's new code, which is unpacked before a worker needs it."""
-
-    def set_function_code(self: LambdaFunction, updated_spec: dict[str, Any]) -> None:
-        _moto_set_function_code(self, updated_spec)
-        archives.keep(self)
-
-    return set_function_code
+    _moto_set_function_code(self, updated_spec)
+    archives.keep(self)
 
 
-def publishing(archives: Archives) -> Callable[[LambdaBackend, dict[str, Any]], LayerVersion]:
+def publish_layer_version(
+    self: LambdaBackend, archives: Archives, spec: dict[str, Any]
+) -> LayerVersion:
     """PublishLayerVersion, whose content is unpacked before a worker needs it."""
-
-    def publish_layer_version(self: LambdaBackend, spec: dict[str, Any]) -> LayerVersion:
-        version = _moto_publish_layer_version(self, spec)
-        archives.keep_layer(version)
-        return version
-
-    return publish_layer_version
+    version = _moto_publish_layer_version(self, spec)
+    archives.keep_layer(version)
+    return version
 
 
-def deleting(runtime: LambdaRuntime) -> Callable[..., None]:
+def delete_function(
+    self: LambdaBackend, runtime: LambdaRuntime, function_name: str, qualifier: str | None = None
+) -> None:
     """DeleteFunction, which also ends the function's workers."""
-
-    def delete_function(
-        self: LambdaBackend, function_name: str, qualifier: str | None = None
-    ) -> None:
-        _moto_delete_function(self, function_name, qualifier)
-        if qualifier is None:
-            runtime.forget(function_name)
-
-    return delete_function
+    _moto_delete_function(self, function_name, qualifier)
+    if qualifier is None:
+        runtime.forget(function_name)
 
 
 def _keep_logging(function: LambdaFunction, spec: Mapping[str, Any]) -> None:

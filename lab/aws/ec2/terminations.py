@@ -10,12 +10,10 @@ from moto.ec2.models import EC2Backend
 _terminate_instances = EC2Backend.terminate_instances
 
 
-def terminating(terminated: Callable[[Sequence[str]], None]) -> Callable[..., Any]:
+def terminate_instances(
+    self: EC2Backend, terminated: Callable[[Sequence[str]], None], instance_ids: list[str]
+) -> Any:
     """TerminateInstances that calls `terminated` with the ids of the instances of a request."""
-
-    def terminate_instances(backend: EC2Backend, instance_ids: list[str]) -> Any:
-        result = _terminate_instances(backend, instance_ids)
-        terminated(instance_ids)
-        return result
-
-    return terminate_instances
+    result = _terminate_instances(self, instance_ids)
+    terminated(instance_ids)
+    return result

@@ -5,7 +5,7 @@ S3 does not share the code of moto's other services, and its actions have names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -33,40 +33,32 @@ _SUBRESOURCES = {
 _OF_S3 = {"kms:viaservice": [f"s3.{REGION}.amazonaws.com"], "kms:calleraccount": [ACCOUNT_ID]}
 
 
-def authorizing(authorizer: Authorizer) -> Callable[..., None]:
-    """Checks every request to S3."""
-
-    def authorize(
-        self: S3Response, bucket_name: str | None = None, key_name: str | None = None
-    ) -> None:
-        _authorize(authorizer, self, bucket_name, key_name)
-
-    return authorize
-
-
-def _authorize(
-    authorizer: Authorizer, response: S3Response, bucket: str | None, key: str | None
+def authorize(
+    self: S3Response,
+    authorizer: Authorizer,
+    bucket_name: str | None = None,
+    key_name: str | None = None,
 ) -> None:
     """Refuse a request to S3 that the caller may not make. Raises S3's own error."""
-    require_signature(response)
-    session = authorizer.session(_access_key(response))
+    require_signature(self)
+    session = authorizer.session(_access_key(self))
     if session is None:
         return
     role_arn, caller = session
-    query = response.querystring
+    query = self.querystring
     prefix = query.get("prefix", [None])[0]
     context: dict[str, list[str]] = {"s3:prefix": [str(prefix)]} if prefix else {}
     checks = [
-        (_needs(response, bucket, key), context),
-        (_key_needs(response, bucket, key), _OF_S3),
-        (_listing_needs(response, bucket, key), {}),
+        (_needs(self, bucket_name, key_name), context),
+        (_key_needs(self, bucket_name, key_name), _OF_S3),
+        (_listing_needs(self, bucket_name, key_name), {}),
     ]
     try:
         for needed, of_request in checks:
             authorizer.require(role_arn, needed, of_request, caller=caller)
     except AccessDenied as denied:
-        if bucket and "delete" in query:
-            raise BucketAccessDeniedError(bucket) from denied  # S3 reports it for each object
+        if bucket_name and "delete" in query:
+            raise BucketAccessDeniedError(bucket_name) from denied  # S3 reports it for each object
         raise S3ClientError("AccessDenied", str(denied)) from denied
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -30,30 +30,21 @@ _moto_create = StepFunctionResponse.create_state_machine
 _moto_update = StepFunctionResponse.update_state_machine
 
 
-def creating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionResult]:
-    def create_state_machine(self: StepFunctionResponse) -> ActionResult:
-        definition = self._get_param("definition")
+def create_state_machine(self: StepFunctionResponse, authorizer: Authorizer) -> ActionResult:
+    definition = self._get_param("definition")
+    _check_definition(definition)
+    _check_managed_rule(authorizer, self._get_param("roleArn"), definition)
+    return _moto_create(self)
+
+
+def update_state_machine(self: StepFunctionResponse, authorizer: Authorizer) -> ActionResult:
+    definition = self._get_param("definition")
+    if definition is not None:
         _check_definition(definition)
-        _check_managed_rule(authorizer, self._get_param("roleArn"), definition)
-        return _moto_create(self)
-
-    return create_state_machine
-
-
-def updating(authorizer: Authorizer) -> Callable[[StepFunctionResponse], ActionResult]:
-    def update_state_machine(self: StepFunctionResponse) -> ActionResult:
-        definition = self._get_param("definition")
-        if definition is not None:
-            _check_definition(definition)
-        old = self.stepfunction_backend.describe_state_machine(self._get_param("stateMachineArn"))
-        _check_managed_rule(
-            authorizer,
-            self._get_param("roleArn") or old.roleArn,
-            definition or old.definition,
-        )
-        return _moto_update(self)
-
-    return update_state_machine
+    old = self.stepfunction_backend.describe_state_machine(self._get_param("stateMachineArn"))
+    role_arn = self._get_param("roleArn") or old.roleArn
+    _check_managed_rule(authorizer, role_arn, definition or old.definition)
+    return _moto_update(self)
 
 
 def _check_managed_rule(authorizer: Authorizer, role_arn: str, definition: str) -> None:

@@ -7,7 +7,6 @@ import functools
 import json
 import logging
 import time
-from collections.abc import Callable
 from typing import Any
 
 from moto.stepfunctions.parser.api import ExecutionFailedEventDetails, HistoryEventType
@@ -53,8 +52,18 @@ _moto_map_run = _DISTRIBUTED._map_run
 _moto_parse = AmazonStateLanguageParser.parse
 
 
-def _map_run(self: Any, env: Environment, eval_input: Any) -> None:
-    """Run moto's Map Run, and remember how far it came for a redrive."""
+def map_run(self: Any, authorizer: Authorizer, env: Environment, eval_input: Any) -> None:
+    """Run moto's Map Run, and remember how far it came for a redrive.
+
+    It starts only if the state machine's role may start child executions. The lab runs items inside
+    the interpreter, so no StartExecution call would check this.
+    """
+    machine = env.states.context_object.context_object_data["StateMachine"]["Id"]
+    role = env.aws_execution_details.role_arn
+    try:
+        authorizer.require(role, map_run_needs(machine), {})
+    except AccessDenied as denied:
+        raise _map_run_failed(env, StatesErrorNameType.StatesRuntime, str(denied)) from denied
     # Only the first map of a redriven execution goes on with a Map Run.
     # All frames of an execution share the pool of records.
     shared = env.map_run_record_pool_manager.__dict__
@@ -202,21 +211,3 @@ def _readable(value: Any) -> Any:
         )
         for key, item in value.items()
     }
-
-
-def checked_map_run(authorizer: Authorizer) -> Callable[..., None]:
-    """A Map Run that starts only if the state machine's role may start child executions.
-
-    The lab runs items inside the interpreter, so no StartExecution call would check this.
-    """
-
-    def map_run(self: Any, env: Environment, eval_input: Any) -> None:
-        machine = env.states.context_object.context_object_data["StateMachine"]["Id"]
-        role = env.aws_execution_details.role_arn
-        try:
-            authorizer.require(role, map_run_needs(machine), {})
-        except AccessDenied as denied:
-            raise _map_run_failed(env, StatesErrorNameType.StatesRuntime, str(denied)) from denied
-        _map_run(self, env, eval_input)
-
-    return map_run
