@@ -53,7 +53,7 @@ from benchmarks.scale_figures import (
 from lab import stack
 from lab.aws.awslambda.runtime import INVOCATIONS
 from lab.errors import LabError
-from lab.setup import kwok
+from lab.setup import golang
 
 SIZES = (14, 60, 150, 502, 1002)
 OUT = Path(__file__).resolve().parents[1] / "out" / "scale"
@@ -93,7 +93,7 @@ def measure(nodes: int, arms: Literal["both", "treatment"]) -> Json:
         "HostNetwork": "false",
         "SecondaryCidr": "100.64.0.0/16",
     }
-    with lab(deploy=False, kwok=kwok.program()) as status:
+    with lab(deploy=False, kwok=golang.program("kwok", "kwok")) as status:
         stack.build()
         began = time.monotonic()
         stack.deploy(status, say, parameters=parameters, seconds=DEPLOY_SECONDS)

@@ -58,6 +58,21 @@ def tools(say: Callable[[str], None] = _nothing) -> Path:
     return artifact("modules", key_of(platform.machine(), *sources), build)
 
 
+def program(folder: str, name: str) -> Path:
+    """The program that the Go module in the lab's `folder` names as its tool, such as kwok.
+
+    Few labs need it, so it is an artifact of its own. Raises LabError when it cannot be built.
+    """
+    module = REPOSITORY / "lab" / folder
+    sources = [(module / file).read_bytes() for file in ("go.mod", "go.sum")]
+
+    def build(directory: Path) -> None:
+        with scratch():
+            install(module, directory, "tool", name=name)
+
+    return artifact(folder, key_of(platform.machine(), *sources), build) / name
+
+
 def install(
     module: Path,
     directory: Path,

@@ -12,13 +12,14 @@ import kubernetes.client as kubernetes
 import yaml
 from kubernetes.utils import create_from_dict
 
-from lab.setup import storage
+from lab.setup import golang
 from lab.setup.image import TOOLS_IMAGE
 from tests.lab.running import Lab
 from tests.lab.waiting import eventually
 
 NAMESPACE = "local-path-storage"
-_MARK = {"app": storage.NAME}
+NAME = "local-path-provisioner"
+_MARK = {"app": NAME}
 _PROVISIONER = "rancher.io/local-path"
 _RBAC = "rbac.authorization.k8s.io"
 #: The machine's own shell, `mkdir` and `rm`, which the lab's image lacks.
@@ -29,7 +30,7 @@ _SYSTEM = tuple(path for path in ("/bin", "/lib", "/lib64", "/usr") if Path(path
 def storage_class(lab: Lab, name: str, directory: Path) -> Iterator[None]:
     """The cluster has a storage class whose volumes are made in a directory of the machine."""
     api = lab.core.api_client
-    for each in _objects(name, storage.program(), directory):
+    for each in _objects(name, golang.program("storage", NAME), directory):
         create_from_dict(api, each)
     try:
         eventually(lambda: _is_ready(lab), seconds=60)
@@ -42,7 +43,7 @@ def storage_class(lab: Lab, name: str, directory: Path) -> Iterator[None]:
 
 
 def _is_ready(lab: Lab) -> bool:
-    deployment = lab.apps.read_namespaced_deployment_status(storage.NAME, NAMESPACE)
+    deployment = lab.apps.read_namespaced_deployment_status(NAME, NAMESPACE)
     return bool(deployment.status.ready_replicas)
 
 
@@ -78,20 +79,20 @@ def _objects(name: str, program: Path, directory: Path) -> list[dict[str, Any]]:
     everywhere = {"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": [str(directory)]}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(storage.NAME)},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(NAME)},
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRoleBinding",
             "metadata": {"name": NAMESPACE},
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [
-                {"kind": "ServiceAccount", "name": storage.NAME, "namespace": NAMESPACE},
+                {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE},
             ],
         },
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": metadata(storage.NAME),
+            "metadata": metadata(NAME),
             "data": {
                 "config.json": json.dumps({"nodePathMap": [everywhere]}),
                 "setup": '#!/bin/sh\nmkdir -m 0777 -p "$VOL_DIR"\n',
@@ -102,7 +103,7 @@ def _objects(name: str, program: Path, directory: Path) -> list[dict[str, Any]]:
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": metadata(storage.NAME),
+            "metadata": metadata(NAME),
             "spec": {
                 "replicas": 1,
                 "selector": {"matchLabels": _MARK},
@@ -124,18 +125,18 @@ def _objects(name: str, program: Path, directory: Path) -> list[dict[str, Any]]:
 def _provisioner(program: Path) -> dict[str, Any]:
     options = {
         "config": "/configuration/config.json",
-        "configmap-name": storage.NAME,
+        "configmap-name": NAME,
         "helper-image": TOOLS_IMAGE,
         "helper-pod-file": "/configuration/helperPod.yaml",
         "namespace": NAMESPACE,
         "provisioner-name": _PROVISIONER,
-        "service-account-name": storage.NAME,
+        "service-account-name": NAME,
     }
     return {
-        "serviceAccountName": storage.NAME,
+        "serviceAccountName": NAME,
         "containers": [
             {
-                "name": storage.NAME,
+                "name": NAME,
                 "image": TOOLS_IMAGE,
                 "imagePullPolicy": "Never",
                 "command": [
@@ -151,7 +152,7 @@ def _provisioner(program: Path) -> dict[str, Any]:
             }
         ],
         "volumes": [
-            {"name": "configuration", "configMap": {"name": storage.NAME}},
+            {"name": "configuration", "configMap": {"name": NAME}},
             {"name": "programs", "hostPath": {"path": str(program.parent)}},
         ],
     }
