@@ -43,9 +43,7 @@ def needs(request: Request) -> list[Need]:
     A service without an entry here gets the resource `*`, which only a statement on every
     resource allows.
     """
-    derive = _SERVICES.get(request.service)
-    if derive is None:
-        return [(request.action, "*")]
+    derive = _SERVICES.get(request.service, _named)
     return [need for part in parts_of(request) for need in derive(part)]
 
 
@@ -106,14 +104,6 @@ def _lambda(request: Request) -> Iterator[Need]:
     resource = _as_arn(name, "lambda", "function:")
     qualifier = request.parameters.get("Qualifier")
     yield action, f"{resource}:{qualifier}" if qualifier else resource
-
-
-def _states(request: Request) -> Iterator[Need]:
-    for key in ("executionArn", "stateMachineArn", "mapRunArn", "resourceArn"):
-        if request.parameters.get(key):
-            yield request.action, request.parameters[key]
-            return
-    yield request.action, "*"
 
 
 def _eks(request: Request) -> Iterator[Need]:
@@ -192,20 +182,6 @@ def _logs(request: Request) -> Iterator[Need]:
         yield request.action, f"{group}:*"
 
 
-def _sns(request: Request) -> Iterator[Need]:
-    yield request.action, request.parameters.get("TopicArn") or "*"
-
-
-def _events(request: Request) -> Iterator[Need]:
-    name = request.parameters.get("Rule") or request.parameters.get("Name")
-    yield request.action, arn("events", f"rule/{name}") if name else "*"
-
-
-def _iam(request: Request) -> Iterator[Need]:
-    role = request.parameters.get("RoleName")
-    yield request.action, arn("iam", f"role/{role}", region="") if role else "*"
-
-
 def _ssm(request: Request) -> Iterator[Need]:
     names = [request.parameters.get("Name"), *(request.parameters.get("Names") or [])]
     for name in filter(None, names):
@@ -217,17 +193,6 @@ def _ssm(request: Request) -> Iterator[Need]:
 def _service_quotas(request: Request) -> Iterator[Need]:
     service, quota = (request.parameters.get(key) for key in ("ServiceCode", "QuotaCode"))
     yield request.action, arn("servicequotas", f"{service}/{quota}") if quota else "*"
-
-
-def _cloudformation(request: Request) -> Iterator[Need]:
-    name = request.parameters.get("StackName")
-    if not name:
-        yield request.action, "*"
-    else:
-        yield (
-            request.action,
-            name if name.startswith("arn:") else arn("cloudformation", f"stack/{name}/*"),
-        )
 
 
 def _scheduler(request: Request) -> Iterator[Need]:
@@ -246,24 +211,36 @@ def _ec2(request: Request) -> Iterator[Need]:
 
 
 _SERVICES: dict[str, Callable[[Request], Iterator[Need]]] = {
-    "cloudformation": _cloudformation,
     "codebuild": _codebuild,
     "dynamodb": _dynamodb,
     "ec2": _ec2,
     "ecr": _ecr,
     "eks": _eks,
-    "events": _events,
-    "iam": _iam,
     "kms": _kms,
     "lambda": _lambda,
     "logs": _logs,
     "scheduler": _scheduler,
     "service-quotas": _service_quotas,
-    "sns": _sns,
     "ssm": _ssm,
-    "stepfunctions": _states,
     "sts": _sts,
 }
+
+
+#: The resource of the other services' calls by its name, and the parameters that may have the name.
+_NAMED = {
+    "cloudformation": (arn("cloudformation", "stack/{}/*"), "StackName"),
+    "events": (arn("events", "rule/{}"), "Rule", "Name"),
+    "iam": (arn("iam", "role/{}", region=""), "RoleName"),
+    "sns": ("{}", "TopicArn"),
+    "stepfunctions": ("{}", "executionArn", "stateMachineArn", "mapRunArn", "resourceArn"),
+}
+
+
+def _named(request: Request) -> Iterator[Need]:
+    resource, *keys = _NAMED.get(request.service, ("*",))
+    name = next(filter(None, map(request.parameters.get, keys)), "*")
+    is_whole = name == "*" or name.startswith("arn:")
+    yield request.action, name if is_whole else resource.format(name)
 
 
 # -- calls that AWS's services make with a role
