@@ -20,7 +20,6 @@ from moto.awslambda.exceptions import UnknownFunctionException
 from moto.awslambda_simple.models import lambda_simple_backends
 from moto.core.responses import ActionResult, BaseResponse
 from moto.core.utils import get_service_model
-from moto.iam.exceptions import NotFoundException
 
 from lab.aws import cloud_trail
 from lab.aws.account import ACCOUNT_ID, REGION, arn
@@ -28,7 +27,7 @@ from lab.aws.api_errors import ApiError
 from lab.aws.authorization.actions import Need, Request, launch_needs, needs, parts_of
 from lab.aws.authorization.audit import RECORD_FILE, Call, write_call
 from lab.aws.authorization.requests import context_of, key_needs, request_of
-from lab.aws.iam.identity import iam, sts
+from lab.aws.iam.identity import role_of, sts
 from lab.aws.iam.policies import Context, Policies, UnknownOperator
 from lab.aws.iam.role_policies import policies_of
 from lab.aws.kms import key_refusal
@@ -129,9 +128,8 @@ class Authorizer:
         name = role_arn.rsplit("/", 1)[-1]
         cached = self._policies
         if name not in cached:
-            try:
-                role = iam().get_role(name)
-            except NotFoundException:
+            role = role_of(role_arn)
+            if role is None:
                 return Policies(())
             cached[name] = policies_of(role)
         return cached[name]
@@ -224,11 +222,8 @@ def _located(request: Request, group: Mapping[str, Any]) -> list[Need]:
 
 def _has_policies(role_arn: str) -> bool:
     """Whether a role has policies (yet). A function may outlive those of a deleted stack."""
-    try:
-        role = iam().get_role(role_arn.rsplit("/", 1)[-1])
-    except NotFoundException:
-        return False
-    return bool(role.policies or role.managed_policies)
+    role = role_of(role_arn)
+    return role is not None and bool(role.policies or role.managed_policies)
 
 
 def _is_unknown_yet(role_arn: str) -> bool:
@@ -237,9 +232,8 @@ def _is_unknown_yet(role_arn: str) -> bool:
     IAM is eventually consistent (IAM user guide, "Troubleshoot IAM"); how late a change arrives is
     the lab's choice.
     """
-    try:
-        role = iam().get_role(role_arn.rsplit("/", 1)[-1])
-    except NotFoundException:
+    role = role_of(role_arn)
+    if role is None:
         return False
     age = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - role.create_date
     return age.total_seconds() < EC2_LAG_SECONDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from moto.iam.exceptions import NotFoundException
-from moto.iam.models import IAMBackend, iam_backends
+from moto.iam.models import IAMBackend, Role, iam_backends
 from moto.sts.models import AssumedRole, STSBackend, sts_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION, Credentials
@@ -63,16 +63,21 @@ def assume_role(role_arn: str, session_name: str) -> Credentials:
     return Credentials(session.access_key_id, session.secret_access_key, session.session_token)
 
 
+def role_of(role_arn: str) -> Role | None:
+    """moto's role with this ARN. None if there is none (any more)."""
+    try:
+        return iam().get_role(role_arn.rsplit("/", 1)[-1])
+    except NotFoundException:
+        return None
+
+
 def trusts(role_arn: str, service: str, context: Context | None = None) -> bool:
     """Does a role exist that a service may assume, such as `lambda.amazonaws.com`?
 
     `context` has what the service says of itself, by key of IAM's conditions in lower case.
     """
-    try:
-        role = iam().get_role(role_arn.rsplit("/", 1)[-1])
-    except NotFoundException:
-        return False
-    return any(
+    role = role_of(role_arn)
+    return role is not None and any(
         statement["Effect"] == "Allow"
         and "sts:AssumeRole" in as_list(statement["Action"])
         and isinstance(statement.get("Principal"), dict)

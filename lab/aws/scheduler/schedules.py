@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from moto.scheduler.exceptions import ValidationException
 from moto.scheduler.models import EventBridgeSchedulerBackend, Schedule, scheduler_backends
 
 from lab.aws.account import ACCOUNT_ID, REGION, arn
+from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
 from lab.aws.iam.identity import assume_role, trusts
 from lab.aws.scheduler.expressions import BadExpression, Expression, parse
@@ -95,16 +94,7 @@ class Schedules:
 
     def _invoke(self, schedule: Schedule, due: datetime.datetime) -> None:
         target = schedule.target
-        keys = assume_role(target["RoleArn"], "scheduler")
-        states: Any = boto3.client(
-            "stepfunctions",
-            region_name=REGION,
-            endpoint_url=self._endpoint_url,
-            aws_access_key_id=keys.access_key_id,
-            aws_secret_access_key=keys.secret_access_key,
-            aws_session_token=keys.session_token,
-            config=Config(retries={"total_max_attempts": 1}),
-        )
+        clients = ClientFactory(self._endpoint_url, assume_role(target["RoleArn"], "scheduler"))
         attributes = {
             "schedule-arn": schedule.arn,
             "scheduled-time": due.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -114,7 +104,7 @@ class Schedules:
         text = target.get("Input") or "{}"
         for name, value in attributes.items():
             text = text.replace(f"<aws.scheduler.{name}>", value)
-        states.start_execution(stateMachineArn=target["Arn"], input=text)
+        clients.get("stepfunctions").start_execution(stateMachineArn=target["Arn"], input=text)
 
 
 def _moment(value: Any, default: datetime.datetime) -> datetime.datetime:
