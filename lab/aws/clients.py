@@ -12,10 +12,15 @@ from lab.aws.account import REGION, Credentials
 
 
 class ClientFactory:
-    """boto3 clients of the emulated AWS; made once per service, safe to use from any thread."""
+    """boto3 clients of the emulated AWS; made once per service, safe to use from any thread.
 
-    def __init__(self, endpoint_url: str, credentials: Credentials) -> None:
-        self.endpoint_url = endpoint_url
+    Clients that do not validate leave it to the service to refuse parameters.
+    """
+
+    def __init__(
+        self, endpoint_url: str, credentials: Credentials, *, validates: bool = True
+    ) -> None:
+        self.endpoint_url, self._validates = endpoint_url, validates
         self._session = boto3.Session(
             aws_access_key_id=credentials.access_key_id,
             aws_secret_access_key=credentials.secret_access_key,
@@ -33,6 +38,7 @@ class ClientFactory:
                     service,  # type: ignore[call-overload]
                     endpoint_url=self.endpoint_url,
                     config=Config(
+                        parameter_validation=self._validates,
                         # A Lambda invocation may take 900 s, and must not happen twice.
                         read_timeout=960,
                         retries={"total_max_attempts": 1},

@@ -6,9 +6,7 @@ import threading
 import time
 from typing import Any
 
-import boto3
-from botocore.config import Config
-
+from lab.aws.clients import ClientFactory
 from lab.aws.iam.identity import ADMIN_CREDENTIALS, SESSION_SECONDS, assume_role
 
 
@@ -17,29 +15,16 @@ class TaskClients:
 
     def __init__(self, endpoint_url: str) -> None:
         self._endpoint_url = endpoint_url
-        self._clients: dict[tuple[str, str | None], tuple[float, Any]] = {}
+        self._clients: dict[str | None, tuple[float, ClientFactory]] = {}
         self._lock = threading.Lock()
 
     def client(self, region: str, service: str, state_credentials: Any = None) -> Any:
         """A client for a task, in place of moto's `boto_client_for`."""
         role = getattr(state_credentials, "role_arn", None)
         with self._lock:
-            created_at, client = self._clients.get((service, role), (0.0, None))
-            if client is None or time.monotonic() - created_at > SESSION_SECONDS / 2:
+            created_at, clients = self._clients.get(role, (0.0, None))
+            if clients is None or time.monotonic() - created_at > SESSION_SECONDS / 2:
                 keys = ADMIN_CREDENTIALS if role is None else assume_role(role, "StepFunctions")
-                client = boto3.client(
-                    service,  # type: ignore[call-overload]
-                    region_name=region,
-                    endpoint_url=self._endpoint_url,
-                    config=Config(
-                        parameter_validation=False,
-                        retries={"total_max_attempts": 1},
-                        read_timeout=960,
-                        max_pool_connections=64,
-                    ),
-                    aws_access_key_id=keys.access_key_id,
-                    aws_secret_access_key=keys.secret_access_key,
-                    aws_session_token=keys.session_token,
-                )
-                self._clients[service, role] = (time.monotonic(), client)
-            return client
+                clients = ClientFactory(self._endpoint_url, keys, validates=False)
+                self._clients[role] = (time.monotonic(), clients)
+        return clients.get(service)
