@@ -8,7 +8,6 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
@@ -103,7 +102,7 @@ def serve(
     functions are unpacked, if Regions share it.
     """
     state_directory.mkdir(parents=True, exist_ok=True)
-    aws = _emulate(endpoint_url, state_directory, infrastructure, unpacked)
+    aws = _EmulatedAws(endpoint_url, state_directory, infrastructure, unpacked)
     log = RequestLog(state_directory / "requests.log")
     authorizer = aws.authorizer
     api_faults = ApiFaults(
@@ -134,66 +133,78 @@ def serve(
     )
 
 
-@dataclass(frozen=True)
 class _EmulatedAws:
     """AWS's APIs, which the dispatcher serves, and the parts that others need of them."""
 
-    dispatcher: DomainDispatcherApplication
-    authorizer: Authorizer
-    clusters: Clusters
-    runtime: LambdaRuntime
-    router: EventRouter
-    responses: CustomResourceResponses
-    karpenter: Karpenter
-    capacity: Capacity
-
-
-def _emulate(
-    endpoint_url: str,
-    state_directory: Path,
-    infrastructure: Infrastructure,
-    unpacked: Path | None,
-) -> _EmulatedAws:
-    """Set moto up with the lab's patches and the lab's own services."""
-    _configure_moto()
-    clients = ClientFactory(endpoint_url, ADMIN_CREDENTIALS)
-    clusters, stacks = Clusters(), Stacks()
-    authorizer = Authorizer(
-        state_directory,
-        path_of_role=stacks.path_of_role,
-        node_group=lambda cluster, name: clusters.node_group(cluster, name).description,
-    )
-    archives = Archives(state_directory / "lambda", unpacked)
-    runtime = LambdaRuntime(
-        state_directory=state_directory / "lambda",
-        endpoint_url=endpoint_url,
-        archives=archives,
-        authorizer=authorizer,
-    )
-    router = EventRouter(runtime)
-    capacity = Capacity()
-    node_groups = NodeGroups(clusters, clients, infrastructure, capacity)
-    moto_patches.apply(
-        moto_patches.of_region(
-            endpoint_url=endpoint_url,
-            clusters=clusters,
-            authorizer=authorizer,
-            archives=archives,
-            runtime=runtime,
-            router=router,
-            publish_image=infrastructure.publish_image,
-            replace_nodes=node_groups.replace,
+    def __init__(
+        self,
+        endpoint_url: str,
+        state_directory: Path,
+        infrastructure: Infrastructure,
+        unpacked: Path | None,
+    ) -> None:
+        """Set moto up with the lab's patches and the lab's own services."""
+        _configure_moto()
+        self._infrastructure = infrastructure
+        self._clients = ClientFactory(endpoint_url, ADMIN_CREDENTIALS)
+        self._stacks = Stacks()
+        self.clusters = clusters = Clusters()
+        self.authorizer = Authorizer(
+            state_directory,
+            path_of_role=self._stacks.path_of_role,
+            node_group=lambda cluster, name: clusters.node_group(cluster, name).description,
         )
-    )
-    responses = CustomResourceResponses(endpoint_url)
-    apis = _apis(clients, stacks, clusters, runtime, responses, infrastructure, node_groups)
-    dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
-    own_hosts = [(api.NAME, api.HOSTS) for api in (free_tier, price_list)]
-    dispatcher.backend_url_patterns = [*own_hosts, *dispatcher.backend_url_patterns]
-    karpenter = Karpenter(clients, infrastructure)
-    return _EmulatedAws(
-        dispatcher, authorizer, clusters, runtime, router, responses, karpenter, capacity
-    )
+        archives = Archives(state_directory / "lambda", unpacked)
+        self.runtime = LambdaRuntime(
+            state_directory=state_directory / "lambda",
+            endpoint_url=endpoint_url,
+            archives=archives,
+            authorizer=self.authorizer,
+        )
+        self.router = EventRouter(self.runtime)
+        self.capacity = Capacity()
+        self._node_groups = NodeGroups(clusters, self._clients, infrastructure, self.capacity)
+        moto_patches.apply(
+            moto_patches.of_region(
+                endpoint_url=endpoint_url,
+                clusters=clusters,
+                authorizer=self.authorizer,
+                archives=archives,
+                runtime=self.runtime,
+                router=self.router,
+                publish_image=infrastructure.publish_image,
+                replace_nodes=self._node_groups.replace,
+            )
+        )
+        self.responses = CustomResourceResponses(endpoint_url)
+        self.karpenter = Karpenter(self._clients, infrastructure)
+        apis = self._apis()
+        self.dispatcher = DomainDispatcherApplication(lambda service: _create_app(service, apis))
+        own_hosts = [(api.NAME, api.HOSTS) for api in (free_tier, price_list)]
+        self.dispatcher.backend_url_patterns = [*own_hosts, *self.dispatcher.backend_url_patterns]
+
+    def _apis(self) -> dict[str, Callable[[], BaseResponse]]:
+        """The lab's own APIs, by moto's name; each entry makes the answerer of a request."""
+        clients, clusters, stacks = self._clients, self.clusters, self._stacks
+        others = (
+            CustomResource(self.runtime, self.responses),
+            PlainInstance(clusters, self._infrastructure, self._node_groups.releases),
+        )
+        engine = Engine(stacks, clients, lambda engine: resource_types(engine, stacks, *others))
+        change_sets = ChangeSets(engine, stacks, clients)
+        control_planes = ControlPlanes(clusters, clients, self._infrastructure)
+        builds = CodeBuild(clients.endpoint_url)
+        return {
+            "cloudformation": lambda: CloudFormationResponse(
+                engine=engine, stacks=stacks, change_sets=change_sets, clients=clients
+            ),
+            "codebuild": lambda: CodeBuildResponse(builds),
+            "eks": lambda: EksResponse(
+                clusters=clusters, control_planes=control_planes, node_groups=self._node_groups
+            ),
+            free_tier.NAME: free_tier.FreeTierResponse,
+            price_list.NAME: price_list.PriceListResponse,
+        }
 
 
 def _configure_moto() -> None:
@@ -221,37 +232,6 @@ def _serve_socket(listener: socket.socket, application: Application) -> BaseWSGI
         target=server.serve_forever, kwargs={"poll_interval": 0.2}, name="aws", daemon=True
     ).start()
     return server
-
-
-def _apis(
-    clients: ClientFactory,
-    stacks: Stacks,
-    clusters: Clusters,
-    runtime: LambdaRuntime,
-    responses: CustomResourceResponses,
-    infrastructure: Infrastructure,
-    node_groups: NodeGroups,
-) -> dict[str, Callable[[], BaseResponse]]:
-    """The lab's own APIs, by moto's name; each entry makes the object that answers a request."""
-    others = (
-        CustomResource(runtime, responses),
-        PlainInstance(clusters, infrastructure, node_groups.releases),
-    )
-    engine = Engine(stacks, clients, lambda engine: resource_types(engine, stacks, *others))
-    change_sets = ChangeSets(engine, stacks, clients)
-    control_planes = ControlPlanes(clusters, clients, infrastructure)
-    builds = CodeBuild(clients.endpoint_url)
-    return {
-        "cloudformation": lambda: CloudFormationResponse(
-            engine=engine, stacks=stacks, change_sets=change_sets, clients=clients
-        ),
-        "codebuild": lambda: CodeBuildResponse(builds),
-        "eks": lambda: EksResponse(
-            clusters=clusters, control_planes=control_planes, node_groups=node_groups
-        ),
-        free_tier.NAME: free_tier.FreeTierResponse,
-        price_list.NAME: price_list.PriceListResponse,
-    }
 
 
 def _preload(dispatcher: DomainDispatcherApplication) -> None:
