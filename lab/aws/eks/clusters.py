@@ -18,8 +18,7 @@ from botocore.exceptions import ClientError
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
-from lab.aws.eks.infrastructure import KubernetesCluster
-from lab.aws.eks.instances import Instance
+from lab.aws.eks.infrastructure import Instance, KubernetesCluster
 from lab.aws.eks.validation import invalid
 
 

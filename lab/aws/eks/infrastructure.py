@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 
@@ -34,41 +34,50 @@ class AddonLaunchError(Exception):
     """An add-on did not become ready on every node."""
 
 
-@dataclass(frozen=True)
-class NodeSpec:
-    """One EC2 instance that will be a node.
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """A running instance and the address block it was given.
 
-    `block` is the node's own /26. The first host address is the node's, the rest are its pods'.
+    `block` is its own /26. The first host address is the node's, the rest are its pods'.
     `placement_group` is the group's name and `placement_strategy` one of cluster, partition,
     spread, precision-time; both None outside a group. `partition_number` counts from 1 and is None
     in any other strategy. `instance_bits_per_second` is the documented peak bandwidth of the
     instance type, unscaled; the fabric adds the limits per flow. `ena_express` and
     `ena_express_udp` say whether TCP and UDP flows use ENA Express. `default_max_pods` is EKS's own
     choice for the type, and `pod_addresses` the number of addresses that its network interfaces
-    have for pods; `kubelet_configuration` holds fields of KubeletConfiguration and `kubelet_flags`
-    flags as --name=value, both from the instance's user data. `user_data` is the script of an
-    instance that is no node, and empty for a node.
+    have for pods.
     """
 
     name: str
     instance_id: str
     instance_type: str
     zone: str
-    region: str
     image_id: str
     block: ipaddress.IPv4Network
+    placement_group: str | None
+    placement_group_id: str | None
+    placement_strategy: str | None
+    partition_number: int | None
+    instance_bits_per_second: float
+    ena_express: bool
+    ena_express_udp: bool
+    default_max_pods: int
+    pod_addresses: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSpec(Instance):
+    """One EC2 instance that will be a node.
+
+    `kubelet_configuration` holds fields of KubeletConfiguration and `kubelet_flags` flags as
+    --name=value, both from the instance's user data. `user_data` is the script of an instance that
+    is no node, and empty for a node.
+    """
+
     labels: Mapping[str, str]
     taints: Sequence[Mapping[str, str]]
-    placement_group: str | None
-    placement_strategy: str | None
-    instance_bits_per_second: float
-    partition_number: int | None = None
-    ena_express: bool = False
-    ena_express_udp: bool = False
-    default_max_pods: int = 29
-    pod_addresses: int = 27
-    kubelet_configuration: Mapping[str, Any] = field(default_factory=dict)
-    kubelet_flags: Sequence[str] = ()
+    kubelet_configuration: Mapping[str, Any]
+    kubelet_flags: Sequence[str]
     user_data: str = ""
 
 

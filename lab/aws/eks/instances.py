@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from lab.aws.account import REGION
 from lab.aws.clients import ClientFactory
-from lab.aws.eks.infrastructure import Infrastructure, NodeSpec
+from lab.aws.eks.infrastructure import Infrastructure, Instance, NodeSpec
 from lab.aws.eks.user_data import KubeletSettings
 
 # EKS's names of taint effects, and Kubernetes'.
@@ -71,25 +71,6 @@ class NetworkFacts:
         return self.most_interfaces * (self.addresses_per_interface - 1) * addresses
 
 
-@dataclass(frozen=True)
-class Instance:
-    """A running instance and the address block it was given."""
-
-    instance_id: str
-    name: str
-    instance_type: str
-    zone: str
-    image_id: str
-    block: ipaddress.IPv4Network
-    placement_group: str | None
-    placement_group_id: str | None
-    placement_strategy: str | None
-    partition_number: int | None
-    network: NetworkFacts
-    ena_express: bool
-    ena_express_udp: bool
-
-
 def launch_instances(
     clients: ClientFactory,
     infrastructure: Infrastructure,
@@ -115,7 +96,7 @@ def launch_instances(
     instance_type = template["InstanceType"]
     options = template.get("NetworkPerformanceOptions") or {}
     network = _network_facts(ec2, instance_type, options.get("BandwidthWeighting"), cni)
-    ena_express = _ena_express(template)
+    tcp, udp = _ena_express(template)
     request = _request(description, template, image_id)
     instances = []
     capacity = room(group.get("Strategy", "none"), count)
@@ -134,18 +115,21 @@ def launch_instances(
             infrastructure.release_block(block)
             raise
         instance = Instance(
-            launched["InstanceId"],
-            f"ip-{address.replace('.', '-')}.ec2.internal",
-            instance_type,
-            subnet["AvailabilityZone"],
-            image_id,
-            block,
-            group.get("GroupName"),
-            group.get("GroupId"),
-            group.get("Strategy"),
-            launched["Placement"].get("PartitionNumber"),
-            network,
-            *ena_express,
+            name=f"ip-{address.replace('.', '-')}.ec2.internal",
+            instance_id=launched["InstanceId"],
+            instance_type=instance_type,
+            zone=subnet["AvailabilityZone"],
+            image_id=image_id,
+            block=block,
+            placement_group=group.get("GroupName"),
+            placement_group_id=group.get("GroupId"),
+            placement_strategy=group.get("Strategy"),
+            partition_number=launched["Placement"].get("PartitionNumber"),
+            instance_bits_per_second=network.peak_bits_per_second,
+            ena_express=tcp,
+            ena_express_udp=udp,
+            default_max_pods=network.max_pods,
+            pod_addresses=network.pod_addresses,
         )
         started(instance)
         instances.append(instance)
@@ -214,13 +198,7 @@ def node_spec(
 ) -> NodeSpec:
     """The node that an instance becomes."""
     return NodeSpec(
-        name=instance.name,
-        instance_id=instance.instance_id,
-        instance_type=instance.instance_type,
-        zone=instance.zone,
-        region=REGION,
-        image_id=instance.image_id,
-        block=instance.block,
+        **vars(instance),
         labels={
             **labels,
             "node.kubernetes.io/instance-type": instance.instance_type,
@@ -235,14 +213,6 @@ def node_spec(
             }
             for taint in taints
         ],
-        placement_group=instance.placement_group,
-        placement_strategy=instance.placement_strategy,
-        instance_bits_per_second=instance.network.peak_bits_per_second,
-        partition_number=instance.partition_number,
-        ena_express=instance.ena_express,
-        ena_express_udp=instance.ena_express_udp,
-        default_max_pods=instance.network.max_pods,
-        pod_addresses=instance.network.pod_addresses,
         kubelet_configuration=kubelet.configuration,
         kubelet_flags=kubelet.flags,
     )

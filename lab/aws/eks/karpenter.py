@@ -27,8 +27,8 @@ from botocore.exceptions import ClientError
 from lab.aws.clients import ClientFactory
 from lab.aws.eks import addons
 from lab.aws.eks.clusters import Cluster, in_background
-from lab.aws.eks.infrastructure import Infrastructure, KubernetesCluster, NodeLaunchError
-from lab.aws.eks.instances import Instance, launch_instances, node_spec
+from lab.aws.eks.infrastructure import Infrastructure, Instance, KubernetesCluster, NodeLaunchError
+from lab.aws.eks.instances import launch_instances, node_spec
 from lab.aws.eks.user_data import KubeletSettings
 
 LOG = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from lab.aws.clock import now
 from lab.aws.ec2.capacity import Capacity
 from lab.aws.eks import access_entries, addons, draining, validation
 from lab.aws.eks.clusters import Cluster, Clusters, NodeGroup, in_background, subnets_of
-from lab.aws.eks.infrastructure import Infrastructure, NodeLaunchError
-from lab.aws.eks.instances import Instance, launch_instances, node_spec
+from lab.aws.eks.infrastructure import Infrastructure, Instance, NodeLaunchError
+from lab.aws.eks.instances import launch_instances, node_spec
 from lab.aws.eks.launch_templates import instance_types, launch_template
 from lab.aws.eks.releases import Releases
 from lab.aws.eks.user_data import KubeletSettings, NeverJoins, WrongForm, kubelet_settings

@@ -8,8 +8,8 @@ from dataclasses import replace
 from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 from lab.aws.cloudformation.resources.ec2 import TAGGING
 from lab.aws.eks.clusters import Clusters
-from lab.aws.eks.infrastructure import Infrastructure, KubernetesCluster
-from lab.aws.eks.instances import Instance, launch_instances, node_spec
+from lab.aws.eks.infrastructure import Infrastructure, Instance, KubernetesCluster
+from lab.aws.eks.instances import launch_instances, node_spec
 from lab.aws.eks.releases import Releases
 from lab.aws.eks.user_data import KubeletSettings
 
