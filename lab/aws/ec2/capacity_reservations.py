@@ -84,8 +84,7 @@ def _used(backend: Any, identity: str) -> int:
     return sum(
         getattr(instance, "capacity_reservation_id", None) == identity
         and instance.state not in ("shutting-down", "terminated", "stopped")
-        for reservation in backend.reservations.values()
-        for instance in reservation.instances
+        for instance in backend.all_instances()
     )
 
 

@@ -78,8 +78,7 @@ def check_vcpus(backend: EC2Backend, instance_type: str, count: int) -> None:
 def _vcpus_in_use(backend: EC2Backend, code: str) -> int:
     instances = sum(
         _vcpus(backend, instance.instance_type)
-        for reservation in backend.reservations.values()
-        for instance in reservation.instances
+        for instance in backend.all_instances()
         if instance.state in _COUNTED
         and instance.lifecycle is None
         and getattr(instance, "capacity_reservation_id", None) is None

@@ -147,8 +147,7 @@ def instances_of(backend: Any, group: PlacementGroup) -> list[Any]:
     """The instances of a group that are not terminated; `backend` is moto's EC2 backend."""
     return [
         instance
-        for reservation in backend.reservations.values()
-        for instance in reservation.instances
+        for instance in backend.all_instances()
         if getattr(instance.placement, "group_id", None) == group.id
         and instance.state != "terminated"
     ]

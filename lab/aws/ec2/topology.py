@@ -30,8 +30,7 @@ def describe_instance_topology(self: EC2Response) -> ActionResult:
     self.error_on_dryrun()
     instances = [
         instance
-        for reservation in self.ec2_backend.reservations.values()
-        for instance in reservation.instances
+        for instance in self.ec2_backend.all_instances()
         if (not ids or instance.id in ids)
         and instance.state == "running"
         and _TYPES.match(instance.instance_type)
