@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import random
 import re
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moto.awslambda_simple.models import lambda_simple_backends
@@ -19,7 +17,7 @@ from moto.events.models import Rule, events_backends
 from lab.aws.account import ACCOUNT_ID, REGION
 from lab.aws.awslambda.runtime import LambdaRuntime
 from lab.aws.clock import now
-from lab.faults.leases import Injector, Order
+from lab.faults.leases import Injector, Orders
 
 LOG = logging.getLogger(__name__)
 
@@ -36,7 +34,7 @@ class EventRouter:
         self._runtime = runtime
         self._stopped = threading.Event()
         self._due: dict[str, float] = {}
-        self._losses: list[Order] = []
+        self._losses = Orders()
         self._complained: set[str] = set()
         threading.Thread(target=self._run_schedules, name="schedules", daemon=True).start()
 
@@ -48,7 +46,8 @@ class EventRouter:
         self, *, source: str, detail_type: str, resources: Sequence[str], detail: Mapping[str, Any]
     ) -> None:
         """Deliver an event to the targets of every enabled rule whose pattern matches."""
-        if self._is_lost(source):
+        # Schedules go on.
+        if any(order.on == source and order.strikes() for order in self._losses):
             return
         event = self._event(source, detail_type, resources, detail)
         for rule in self._rules():
@@ -62,23 +61,7 @@ class EventRouter:
     @property
     def injectors(self) -> Mapping[str, Injector]:
         """The faults by name."""
-        return {"event-lost": self._losing}
-
-    @contextlib.contextmanager
-    def _losing(self, order: Order) -> Iterator[None]:
-        self._losses = [*self._losses, order]
-        try:
-            yield
-        finally:
-            self._losses = [each for each in self._losses if each is not order]
-
-    def _is_lost(self, source: str) -> bool:
-        """Whether a fault loses an event of this source; schedules go on."""
-        for order in self._losses:
-            if order.on == source and random.random() < order.rate:
-                order.hit()
-                return True
-        return False
+        return {"event-lost": self._losses.obeying}
 
     def _event(
         self, source: str, detail_type: str, resources: Sequence[str], detail: Mapping[str, Any]

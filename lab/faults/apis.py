@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import io
-import random
 import socket
 import struct
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
@@ -30,7 +30,7 @@ from moto.moto_server.werkzeug_app import BackendRequest
 from werkzeug.exceptions import NotFound
 
 from lab.errors import LabError
-from lab.faults.leases import Injector, Order
+from lab.faults.leases import Injector, Order, Orders
 
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -140,21 +140,16 @@ class ApiFaults:
     ) -> None:
         self._role_of = role_of
         self._is_of_function = is_of_function
-        self._orders: list[Order] = []
+        self._orders = Orders()
 
     @property
     def injectors(self) -> Mapping[str, Injector]:
         """The faults by name."""
         names = ("throttled", "failing", "hanging", "cut", "answer-lost")
-        return {
-            **{f"api-{name}": self._inject for name in names},
-            "token-expired": self._inject,
-            "clock-moved": self._inject,
-            "key-disabled": self._inject,
-        }
+        others = (*_OF_CALLERS, "key-disabled")
+        return dict.fromkeys((*(f"api-{name}" for name in names), *others), self._inject)
 
-    @contextlib.contextmanager
-    def _inject(self, order: Order) -> Iterator[None]:
+    def _inject(self, order: Order) -> AbstractContextManager[None]:
         service = order.on.partition(":")[0]
         if order.on == KUBERNETES:
             if order.name not in _OF_CALLERS:
@@ -163,21 +158,17 @@ class ApiFaults:
             raise LabError(
                 f"{order.on!r} is no call: name it as service:Operation, such as dynamodb:PutItem."
             )
-        self._orders = [*self._orders, order]
-        try:
-            yield
-        finally:
-            self._orders = [each for each in self._orders if each is not order]
+        return self._orders.obeying(order)
 
     def refuses_eks_token(self) -> bool:
         """Does a fault want the EKS token that is reviewed now to have expired?"""
-        return any(order.on == KUBERNETES and _struck(order) for order in self._orders)
+        return any(order.on == KUBERNETES and order.strikes() for order in self._orders)
 
     def around(self, application: Application) -> Application:
         """The application, changed to apply the faults to AWS's calls."""
 
         def faulty(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-            if not self._orders or environ.get("PATH_INFO", "").startswith("/_lab/"):
+            if not [*self._orders] or environ.get("PATH_INFO", "").startswith("/_lab/"):
                 return application(environ, start_response)
             call = call_of(environ)
             order = self._order_for(call) if call else None
@@ -185,14 +176,12 @@ class ApiFaults:
                 return application(environ, start_response)
             if order.name == "api-hanging":
                 order.over.wait()
-                return _cut(environ)
-            if order.name == "api-cut":
-                return _cut(environ)
-            if order.name == "api-answer-lost":
+            elif order.name == "api-answer-lost":
                 for _ in application(environ, _ignore_start):
                     pass
-                return _cut(environ)
-            return _refuse(order, call, environ, start_response)
+            elif order.name != "api-cut":
+                return _refuse(order, call, environ, start_response)
+            return _cut(environ)
 
         return faulty
 
@@ -208,7 +197,7 @@ class ApiFaults:
                 continue
             if order.name in _OF_CALLERS and role and not self._is_of_function(role):
                 continue
-            if _struck(order):
+            if order.strikes():
                 return order
         return None
 
@@ -257,13 +246,6 @@ def _keep_body(environ: Environ) -> None:
     chunked = environ.get("wsgi.input_terminated", False) and not length
     body = environ["wsgi.input"].read() if chunked else environ["wsgi.input"].read(length)
     environ["wsgi.input"] = io.BytesIO(body)
-
-
-def _struck(order: Order) -> bool:
-    if random.random() >= order.rate:
-        return False
-    order.hit()
-    return True
 
 
 def _refuse(

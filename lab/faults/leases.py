@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import logging
+import random
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,13 @@ class Order:
         """Count one more call, invocation or program that was struck."""
         self.hits += 1
 
+    def strikes(self) -> bool:
+        """Draw whether it strikes now, and count it if so."""
+        if random.random() >= self.rate:
+            return False
+        self.hit()
+        return True
+
     def number(self, name: str, default: float) -> float:
         """An option that is a number. Raises LabError for anything else."""
         try:
@@ -45,6 +53,25 @@ class Order:
 
 #: Makes a fault when it is entered, and takes it back when it is left, in whatever thread.
 type Injector = Callable[[Order], AbstractContextManager[object]]
+
+
+class Orders:
+    """The orders that are obeyed now, for any thread to go through."""
+
+    def __init__(self) -> None:
+        self._orders: tuple[Order, ...] = ()
+
+    def __iter__(self) -> Iterator[Order]:
+        return iter(self._orders)
+
+    @contextmanager
+    def obeying(self, order: Order) -> Iterator[None]:
+        """Have the order within the `with` block."""
+        self._orders = (*self._orders, order)
+        try:
+            yield
+        finally:
+            self._orders = tuple(each for each in self._orders if each is not order)
 
 
 @dataclass

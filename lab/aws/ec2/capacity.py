@@ -5,15 +5,15 @@ How often EC2 lacks capacity is not published, so without a fault it always has 
 
 from __future__ import annotations
 
-import contextlib
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from lab.aws.ec2.placement_groups import STRATEGIES
 from lab.errors import LabError
-from lab.faults.leases import Injector, Order
+from lab.faults.leases import Injector, Order, Orders
 
 REFUSED, DELAYED = "launches-refused", "launches-delayed"
 DELAY_MILLISECONDS = 20_000.0
@@ -24,23 +24,18 @@ class Capacity:
     """The faults of launches that are active. A target is a strategy, `none` or `all`."""
 
     def __init__(self) -> None:
-        self._orders: list[Order] = []
+        self._orders = Orders()
 
     @property
     def injectors(self) -> Mapping[str, Injector]:
         """The faults by name."""
         return dict.fromkeys((REFUSED, DELAYED), self._inject)
 
-    @contextlib.contextmanager
-    def _inject(self, order: Order) -> Iterator[None]:
+    def _inject(self, order: Order) -> AbstractContextManager[None]:
         if order.on not in (*STRATEGIES, "none", ALL):
             raise LabError(f"{order.name} is on {ALL}, none or a strategy, not on {order.on!r}.")
         order.number("delay_ms", DELAY_MILLISECONDS)
-        self._orders = [*self._orders, order]
-        try:
-            yield
-        finally:
-            self._orders = [each for each in self._orders if each is not order]
+        return self._orders.obeying(order)
 
     def room(self, strategy: str, count: int) -> int:
         """How many of the instances of a launch EC2 starts, after the delays of it.
@@ -53,9 +48,8 @@ class Capacity:
         """
         room = count
         for order in self._orders:
-            if order.on not in (strategy, ALL) or random.random() >= order.rate:
+            if order.on not in (strategy, ALL) or not order.strikes():
                 continue
-            order.hit()
             if order.name == DELAYED:
                 order.over.wait(order.number("delay_ms", DELAY_MILLISECONDS) / 1e3)
             else:
