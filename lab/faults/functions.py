@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from lab.aws.awslambda.runtime import LambdaRuntime
 from lab.aws.awslambda.worker import INIT_SECONDS, Invocation, Worker
@@ -23,38 +24,32 @@ _PERIOD_SECONDS = 0.1
 
 def injectors(runtime: LambdaRuntime) -> Mapping[str, Injector]:
     """The faults by name."""
-
-    def crash(order: Order) -> contextlib.AbstractContextManager[None]:
-        return _striking(runtime, order, lambda worker, _: worker.signal(signal.SIGKILL))
-
-    def freeze(order: Order) -> contextlib.AbstractContextManager[None]:
-        return _striking(runtime, order, lambda worker, _: _stop(worker, order))
-
-    def suffocate(order: Order) -> contextlib.AbstractContextManager[None]:
-        return _striking(runtime, order, lambda worker, _: worker.take_memory())
-
-    @contextlib.contextmanager
-    def starve(order: Order) -> Iterator[None]:
-        # Here the rate is the share of time, so every invocation is struck.
-        def duty(worker: Worker, invocation: Invocation) -> None:
-            while not order.over.is_set() and not invocation.done.is_set() and worker.alive:
-                worker.signal(signal.SIGSTOP)
-                order.over.wait(order.rate * _PERIOD_SECONDS)
-                worker.signal(signal.SIGCONT)
-                order.over.wait(max((1 - order.rate) * _PERIOD_SECONDS, 0.001))
-
-        with _striking(runtime, order, duty, share=1.0):
-            yield
-
     return {
-        "function-crash": crash,
-        "function-frozen": freeze,
-        "function-starved": starve,
-        "function-out-of-memory": suffocate,
+        "function-crash": partial(_striking, runtime, _crash),
+        "function-frozen": partial(_striking, runtime, _freeze),
+        # Here the rate is the share of time, so every invocation is struck.
+        "function-starved": partial(_striking, runtime, _starve, share=1.0),
+        "function-out-of-memory": partial(_striking, runtime, _suffocate),
     }
 
 
-def _stop(worker: Worker, order: Order) -> None:
+def _crash(worker: Worker, invocation: Invocation, order: Order) -> None:
+    worker.signal(signal.SIGKILL)
+
+
+def _suffocate(worker: Worker, invocation: Invocation, order: Order) -> None:
+    worker.take_memory()
+
+
+def _starve(worker: Worker, invocation: Invocation, order: Order) -> None:
+    while not order.over.is_set() and not invocation.done.is_set() and worker.alive:
+        worker.signal(signal.SIGSTOP)
+        order.over.wait(order.rate * _PERIOD_SECONDS)
+        worker.signal(signal.SIGCONT)
+        order.over.wait(max((1 - order.rate) * _PERIOD_SECONDS, 0.001))
+
+
+def _freeze(worker: Worker, invocation: Invocation, order: Order) -> None:
     worker.signal(signal.SIGSTOP)
     while worker.alive and not order.over.wait(0.5):
         pass
@@ -64,8 +59,8 @@ def _stop(worker: Worker, order: Order) -> None:
 @contextlib.contextmanager
 def _striking(
     runtime: LambdaRuntime,
+    strike: Callable[[Worker, Invocation, Order], None],
     order: Order,
-    strike: Callable[[Worker, Invocation], None],
     share: float | None = None,
 ) -> Iterator[None]:
     """Strike a share of the invocations that begin, of the functions that are meant."""
@@ -74,7 +69,8 @@ def _striking(
     strikers: list[threading.Thread] = []
 
     def invoked(worker: Worker, invocation: Invocation) -> None:
-        if not _meant(worker.function_name, order.on) or random.random() >= rate:
+        is_meant = order.on == "all" or order.on.lower() in worker.function_name.lower()
+        if not is_meant or random.random() >= rate:
             return
 
         def wait_and_strike() -> None:
@@ -82,7 +78,7 @@ def _striking(
                 return
             if not invocation.done.is_set():
                 order.hit()
-                strike(worker, invocation)
+                strike(worker, invocation, order)
 
         striker = threading.Thread(target=wait_and_strike, name="fault-function", daemon=True)
         strikers.append(striker)
@@ -94,7 +90,3 @@ def _striking(
     deadline = time.monotonic() + 5.0
     for striker in strikers:
         striker.join(max(0.0, deadline - time.monotonic()))
-
-
-def _meant(name: str, part: str) -> bool:
-    return part == "all" or part.lower() in name.lower()

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyroute2 import NetNS
 
@@ -64,30 +64,20 @@ class Links:
         """The faults by name."""
         injectors: dict[str, Injector] = {
             "link-flapping": self._flap,
-            "partition": self._spoiling(_of_node, _partition),
-            "mtu-mismatch": self._spoiling(_of_node, _too_large),
+            "partition": partial(self._spoil, _of_node, _partition),
+            "mtu-mismatch": partial(self._spoil, _of_node, _too_large),
         }
         for what in ("lost", "delayed", "duplicated", "corrupted"):
-            injectors[f"packets-{what}"] = self._spoiling(_of_node, _plain(what))
-            injectors[f"racks-{what}"] = self._spoiling(_of_rack, _plain(what))
+            injectors[f"packets-{what}"] = partial(self._spoil, _of_node, _plain(what))
+            injectors[f"racks-{what}"] = partial(self._spoil, _of_rack, _plain(what))
         return injectors
-
-    def _spoiling(
-        self,
-        device_of: Callable[[Port], str],
-        rule_of: Callable[[Order, RunningCluster, Node], Rule],
-    ) -> Injector:
-        def inject(order: Order) -> AbstractContextManager[None]:
-            return self._spoil(order, device_of, rule_of)
-
-        return inject
 
     @contextlib.contextmanager
     def _spoil(
         self,
-        order: Order,
         device_of: Callable[[Port], str],
         rule_of: Callable[[Order, RunningCluster, Node], Rule],
+        order: Order,
     ) -> Iterator[None]:
         cluster = self._target.cluster
         with contextlib.ExitStack() as undo:

@@ -6,6 +6,7 @@ import contextlib
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Protocol
 
 from lab.errors import LabError
@@ -66,38 +67,28 @@ class Target:
 
 def injectors(target: Target) -> Mapping[str, Injector]:
     """The faults by name."""
-    result: dict[str, Injector] = {
-        "node-lost": lambda order: _node_lost(target, order),
-    }
+    result: dict[str, Injector] = {"node-lost": partial(_node_lost, target)}
     kinds = {"killed": _killed, "frozen": _frozen, "stopped": _stopped}
     for ending, fault in kinds.items():
-        for name in ("kubelet", "containerd"):
-            result[f"{name}-{ending}"] = _on_programs(fault, _of_nodes(target, name))
-        for name, program in _CONTROL_PLANE.items():
-            result[f"{name}-{ending}"] = _on_programs(fault, _of_control_plane(target, program))
+        for name in ("kubelet", "containerd", *_CONTROL_PLANE):
+            result[f"{name}-{ending}"] = partial(_on_programs, fault, target, name)
     return result
 
 
-def _of_nodes(target: Target, name: str) -> Callable[[Order], list[Process]]:
-    return lambda order: [node.program(name) for node in target.nodes(order.on)]
-
-
-def _of_control_plane(target: Target, name: str) -> Callable[[Order], list[Process]]:
-    return lambda _: [target.cluster.control_plane.program(name)]
-
-
+@contextlib.contextmanager
 def _on_programs(
     fault: Callable[[Sequence[Process]], AbstractContextManager[None]],
-    programs_of: Callable[[Order], list[Process]],
-) -> Injector:
-    @contextlib.contextmanager
-    def inject(order: Order) -> Iterator[None]:
-        programs = programs_of(order)
-        with fault(programs):
-            order.hits += len(programs)
-            yield
-
-    return inject
+    target: Target,
+    name: str,
+    order: Order,
+) -> Iterator[None]:
+    if name in _CONTROL_PLANE:
+        programs = [target.cluster.control_plane.program(_CONTROL_PLANE[name])]
+    else:
+        programs = [node.program(name) for node in target.nodes(order.on)]
+    with fault(programs):
+        order.hits += len(programs)
+        yield
 
 
 @contextlib.contextmanager
