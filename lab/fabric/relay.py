@@ -33,7 +33,7 @@ BETWEEN_ZONES_NANOSECONDS = round(BETWEEN_ZONES_SECONDS * 1e9)
 TUNSETIFF = 0x400454CA
 TUNSETOFFLOAD = 0x400454D0
 IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
-TUN_F_CSUM, TUN_F_TSO4, TUN_F_TSO6, TUN_F_TSO_ECN = 1, 2, 4, 8
+OFFLOADS = 1 | 2 | 4 | 8  # TUN_F_CSUM, TUN_F_TSO4, TUN_F_TSO6, TUN_F_TSO_ECN
 VNET_HEADER_BYTES = 10
 LARGEST_FRAME_BYTES = 65536 + 64
 # The most frames that the spine holds, far more than a lab sends in one delay. The spine drops
@@ -51,7 +51,7 @@ def open_tap(name: str) -> int:
     tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     request = struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
     fcntl.ioctl(tap, TUNSETIFF, request)
-    fcntl.ioctl(tap, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
+    fcntl.ioctl(tap, TUNSETOFFLOAD, OFFLOADS)
     return tap
 
 

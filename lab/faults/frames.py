@@ -31,10 +31,7 @@ from dataclasses import dataclass, field
 from lab.fabric.relay import (
     LARGEST_FRAME_BYTES,
     MOST_FRAMES,
-    TUN_F_CSUM,
-    TUN_F_TSO4,
-    TUN_F_TSO6,
-    TUN_F_TSO_ECN,
+    OFFLOADS,
     TUNSETOFFLOAD,
     VNET_HEADER_BYTES,
     open_tap,
@@ -43,7 +40,6 @@ from lab.fabric.relay import (
 _SOL_PACKET, _PACKET_VNET_HDR, _PACKET_IGNORE_OUTGOING = 263, 15, 23
 _ETH_P_ALL, _ETH_P_IP = 3, 0x0800
 _ETHERNET_BYTES = 14
-_OFFLOADS = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN
 _BUFFER_BYTES = 16 << 20
 #: What the device sends, and what it receives.
 OUT, IN = "out", "in"
@@ -132,7 +128,7 @@ class Carrier:
         """Use these rules from now on."""
         # A frame to be corrupted needs a finished checksum, so the kernel must not leave it to us.
         whole = any(rule.what == "corrupted" for rule in rules)
-        fcntl.ioctl(self.tap, TUNSETOFFLOAD, 0 if whole else _OFFLOADS)
+        fcntl.ioctl(self.tap, TUNSETOFFLOAD, 0 if whole else OFFLOADS)
         self.rules = rules
 
     def carry(self, ready: int) -> None:
