@@ -46,18 +46,29 @@ def _running(kinds: str, default: float = 0.0, applied: float | None = None) -> 
     return Quota(f"Running On-Demand {kinds} instances", default, applied)
 
 
+#: The quotas of vCPUs by code, each with the letters that the instance types begin with that it
+#: counts. Types that are not here, such as mac, run on Dedicated Hosts only, which have quotas of
+#: their own.
+_VCPUS = {
+    "L-1216C47A": (
+        _running("Standard (A, C, D, H, I, M, R, T, Z)", 5.0, 4096.0),
+        ("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"),
+    ),
+    "L-6E869C2A": (_running("DL"), ("dl",)),
+    "L-74FC7D96": (_running("F"), ("f",)),
+    "L-DB2E81BA": (_running("G and VT"), ("g", "gr", "vt")),
+    "L-F7808C92": (_running("HPC"), ("hpc",)),
+    "L-43DA4232": (_running("High Memory"), ("u",)),
+    "L-1945791B": (_running("Inf"), ("inf",)),
+    "L-417A185B": (_running("P"), ("p",)),
+    "L-2C3B7624": (_running("Trn"), ("trn",)),
+    "L-7295265B": (_running("X"), ("x",)),
+}
+_CODES = {family: code for code, (_, families) in _VCPUS.items() for family in families}
+
 #: By service and code. An account has an applied value only of what its owner asked for.
 QUOTAS = {
-    ("ec2", "L-1216C47A"): _running("Standard (A, C, D, H, I, M, R, T, Z)", 5.0, 4096.0),
-    ("ec2", "L-6E869C2A"): _running("DL"),
-    ("ec2", "L-74FC7D96"): _running("F"),
-    ("ec2", "L-DB2E81BA"): _running("G and VT"),
-    ("ec2", "L-F7808C92"): _running("HPC"),
-    ("ec2", "L-43DA4232"): _running("High Memory"),
-    ("ec2", "L-1945791B"): _running("Inf"),
-    ("ec2", "L-417A185B"): _running("P"),
-    ("ec2", "L-2C3B7624"): _running("Trn"),
-    ("ec2", "L-7295265B"): _running("X"),
+    **{("ec2", code): quota for code, (quota, _) in _VCPUS.items()},
     ELASTIC_ADDRESSES: Quota("EC2-VPC Elastic IPs", 5.0, 20.0),
     VPCS: Quota("VPCs per Region", 5.0, 50.0),
     NAT_GATEWAYS_PER_ZONE: Quota("NAT gateways per Availability Zone", 5.0, 20.0),
@@ -65,22 +76,6 @@ QUOTAS = {
     LINUX_LARGE_BUILDS: Quota("Concurrently running builds for Linux/Large environment", 1.0, 10.0),
     ARM_LARGE_BUILDS: Quota("Concurrently running builds for ARM/Large environment", 1.0, 10.0),
 }
-
-# The letters that an instance type begins with, by the code of the quota that counts it. Types
-# that are not here, such as mac, run on Dedicated Hosts only, which have quotas of their own.
-_FAMILIES = {
-    "L-1216C47A": ("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"),
-    "L-6E869C2A": ("dl",),
-    "L-74FC7D96": ("f",),
-    "L-DB2E81BA": ("g", "gr", "vt"),
-    "L-F7808C92": ("hpc",),
-    "L-43DA4232": ("u",),
-    "L-1945791B": ("inf",),
-    "L-417A185B": ("p",),
-    "L-2C3B7624": ("trn",),
-    "L-7295265B": ("x",),
-}
-_CODES = {family: code for code, families in _FAMILIES.items() for family in families}
 
 _SERVICES = {
     "codebuild": "AWS CodeBuild",

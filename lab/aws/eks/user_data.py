@@ -16,7 +16,7 @@ import email.parser
 import email.policy
 import logging
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -196,28 +196,21 @@ def _bottlerocket(text: str) -> KubeletSettings:
         if name in _BOTTLEROCKET_FIELDS:
             configuration[_BOTTLEROCKET_FIELDS[name]] = _number(name, value)
         elif name in _BOTTLEROCKET_LISTS:
-            described = ",".join(_BOTTLEROCKET_LISTS[name](_mapping(value, name)))
-            flags.append(f"--{_FLAG_NAMES[name]}={described}")
+            described = ",".join(_pairs(_mapping(value, name)))
+            flags.append(f"--{_BOTTLEROCKET_LISTS[name]}={described}")
         elif name not in _BOTTLEROCKET_CLUSTER:
             raise NeverJoins(f"bottlerocket: unknown setting settings.kubernetes.{name}")
     return KubeletSettings(configuration, tuple(flags))
 
 
-def _labels(value: Mapping[str, Any]) -> Iterator[str]:
-    return (f"{key}={text}" for key, text in value.items())
+def _pairs(value: Mapping[str, Any]) -> Iterator[str]:
+    """Labels, or taints, of which a key may have several effects."""
+    for key, texts in value.items():
+        for text in texts if isinstance(texts, list) else [texts]:
+            yield f"{key}={text}"
 
 
-def _taints(value: Mapping[str, Any]) -> Iterator[str]:
-    for key, effects in value.items():
-        for effect in effects if isinstance(effects, list) else [effects]:
-            yield f"{key}={effect}"
-
-
-_BOTTLEROCKET_LISTS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
-    "node-labels": _labels,
-    "node-taints": _taints,
-}
-_FLAG_NAMES = {"node-labels": "node-labels", "node-taints": "register-with-taints"}
+_BOTTLEROCKET_LISTS = {"node-labels": "node-labels", "node-taints": "register-with-taints"}
 
 
 def _number(name: str, value: Any) -> Any:
