@@ -36,7 +36,7 @@ from lab.fabric.caps import change, links
 from lab.fabric.luck import LARGEST_STRETCH, Luck
 from lab.fabric.round_trips import machine_seconds
 from lab.fabric.truth import Setting
-from lab.progress import Progress
+from lab.progress import progress
 from lab.setup import large
 from lab.up import bring_up, network_scale
 
@@ -84,9 +84,9 @@ def up(
     if assignments and not with_stack:
         raise LabError("--set is for the stack: leave --no-stack out.")
     asks = plan is not None and _asks_for_large(plan)
-    with Progress(console) as progress:
+    with progress(console) as say:
         status = bring_up(
-            progress.say,
+            say,
             tied=False,
             deploy=with_stack,
             seed=seed,
@@ -103,8 +103,8 @@ def replay(
     archive: Annotated[Path, typer.Argument(help="what make acceptance wrote: acceptance.zip")],
 ) -> None:
     """List what AWS answered otherwise than a fresh lab does to the same calls (exit code 1)."""
-    with Progress(console) as progress:
-        differences = replays.replay(archive, progress.say)
+    with progress(console) as say:
+        differences = replays.replay(archive, say)
     for difference in differences:
         console.print(difference, soft_wrap=True, markup=False)
     console.print(f"{len(differences)} differences.")
@@ -232,15 +232,13 @@ def truth(
             for figure, spread in figures.items():
                 table.add_row(placement, figure, *_spread(figure, spread, rows == "ratios"))
         console.print(table)
-    active = [] if daemon.keeper_pid() is None else faults.active_faults(_endpoint())
+    active = []
+    if daemon.keeper_pid() is not None:
+        active = faults.active_faults(str(stack.status_of_lab()["endpoint_url"]))
     table = Table("launches of a node group", "filled", "mean delay")
     for placement, filled, delay in capacity.truth(active):
         table.add_row(placement, f"{100 * filled:.1f} %", f"{delay:.1f} s")
     console.print(table)
-
-
-def _endpoint() -> str:
-    return str(stack.status_of_lab()["endpoint_url"])
 
 
 def _spread(figure: str, spread: dict[str, float], ratio: bool) -> list[str]:
@@ -260,8 +258,8 @@ def demo(
     """Bring a lab up, run the benchmark in it, take it down."""
     _check_luck(seed, even)
     asks = _asks_for_large(plan)
-    with Progress(console) as progress:
-        status = bring_up(progress.say, tied=True, seed=seed, even=even, with_large=asks)
+    with progress(console) as say:
+        status = bring_up(say, tied=True, seed=seed, even=even, with_large=asks)
     console.print(f"The nodes' places: {_places(status)}.")
     code = 1
     try:
