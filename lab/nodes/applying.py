@@ -21,6 +21,7 @@ _PATHS = {
     "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
     "DaemonSet": f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets",
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "Node": "/api/v1/nodes",
     "Service": f"/api/v1/namespaces/{NAMESPACE}/services",
     "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
 }

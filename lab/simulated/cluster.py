@@ -14,7 +14,6 @@ import platform
 import subprocess
 import sys
 import time
-import urllib.error
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -134,7 +133,8 @@ class SimulatedCluster(HostCluster):
             logs,
             [
                 *(sys.executable, "-m", "lab.simulated.logs", str(KUBELET_PORT)),
-                *(str(serving.certificate), str(serving.key), str(nodes)),
+                *(str(serving.certificate), str(serving.key), plane.internal_endpoint),
+                *map(str, (plane.authority.certificate, plane.admin.certificate, plane.admin.key)),
             ],
         )
 
@@ -153,11 +153,7 @@ class SimulatedCluster(HostCluster):
     def terminate_nodes(self, names: Sequence[str]) -> None:
         """Remove the Node objects; Kubernetes removes their pods."""
         for name in names:
-            try:
-                self.control_plane.request(f"/api/v1/nodes/{name}", "DELETE")
-            except urllib.error.HTTPError as error:
-                if error.code != 404:
-                    raise
+            applying.remove(self.control_plane, "Node", name)
 
     def roll_out(self, addon: str, version: str, values: Mapping[str, Any], conflicts: str) -> None:
         """Give all nodes a version of the VPC CNI; see `KubernetesCluster`.

@@ -1,6 +1,8 @@
 """The kubelets' log endpoint, for all simulated nodes: recorded outputs of real tools, varied.
 
-Usage: python -m lab.simulated.logs PORT CERTIFICATE KEY KUBECONFIG
+Usage: python -m lab.simulated.logs PORT CERTIFICATE KEY SERVER AUTHORITY CERTIFICATE KEY
+
+The first certificate is the server's own, the second the client's of the API at SERVER.
 
 The outputs are those by which the parsers are tested (`tests/unit/data/README.md`). A log is the
 recording of its container's command line, at the times at which the container ran, with figures
@@ -9,14 +11,12 @@ that vary around the recorded ones. A command line without a recording has no lo
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 import re
 import ssl
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -141,22 +141,17 @@ class Pods:
     costs this process.
     """
 
-    def __init__(self, kubeconfig: Path) -> None:
-        config = json.loads(kubeconfig.read_text("utf-8"))
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        files = [
-            _file(base64.b64decode(user[name]))
-            for name in ("client-certificate-data", "client-key-data")
-        ]
+    def __init__(self, server: str, authority: str, certificate: str, key: str) -> None:
+        """The API's URL, and the files of its authority and of a client's certificate and key."""
         self._api = urllib3.PoolManager(
             num_pools=1,
             maxsize=16,
             block=True,
-            cert_file=files[0],
-            key_file=files[1],
-            ca_certs=_file(base64.b64decode(cluster["certificate-authority-data"])),
+            cert_file=certificate,
+            key_file=key,
+            ca_certs=authority,
         )
-        self._server = cluster["server"]
+        self._server = server
         self._ended: dict[tuple[str, str], Json] = {}
         self._in_group: dict[str, bool] = {}
         self._lock = threading.Lock()
@@ -199,12 +194,6 @@ class Pods:
             raise LookupError(f"{path}: {response.status}")
         document: Json = response.json()
         return document
-
-
-def _file(content: bytes) -> str:
-    with tempfile.NamedTemporaryFile(delete=False) as file:
-        file.write(content)
-    return file.name
 
 
 def log_of(pods: Pods, namespace: str, name: str, container: str) -> str:
@@ -281,8 +270,8 @@ class _Server(ThreadingHTTPServer):
 
 def main() -> None:
     """Serve until the process is ended."""
-    port, certificate, key, kubeconfig = sys.argv[1:5]
-    pods = Pods(Path(kubeconfig))
+    port, certificate, key, *of_api = sys.argv[1:]
+    pods = Pods(*of_api)
     server = _Server(("0.0.0.0", int(port)), handler(lambda *of: log_of(pods, *of)))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import threading
 from datetime import UTC, datetime
@@ -131,15 +130,9 @@ def api():
 
 
 @pytest.fixture
-def pods_of(api, tmp_path):
+def pods_of(api):
     """The pods of that API; it needs no certificates."""
-    none = base64.b64encode(b"").decode()
-    user = {"client-certificate-data": none, "client-key-data": none}
-    cluster = {"server": api[0], "certificate-authority-data": none}
-    config = {"clusters": [{"cluster": cluster}], "users": [{"user": user}]}
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(config), "utf-8")
-    return Pods(path)
+    return Pods(api[0], "", "", "")
 
 
 def test_pods_that_have_ended_are_read_with_one_request_and_one_that_runs_by_itself(api, pods_of):
