@@ -14,6 +14,7 @@ from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.cloudformation.change_sets import ChangeSet, ChangeSets
+from lab.aws.cloudformation.coercion import text
 from lab.aws.cloudformation.engine import Engine, adopt
 from lab.aws.cloudformation.failures import StackError
 from lab.aws.cloudformation.preparation import prepare, read_template
@@ -289,13 +290,7 @@ def _describe(stack: Stack) -> dict[str, Any]:
         "Parameters": [
             {
                 "ParameterKey": name,
-                "ParameterValue": (
-                    "****"
-                    if name in no_echo
-                    else ",".join(value)
-                    if isinstance(value, list)
-                    else str(value)
-                ),
+                "ParameterValue": "****" if name in no_echo else text(value),
             }
             for name, value in stack.parameters.items()
         ],

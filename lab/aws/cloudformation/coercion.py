@@ -60,6 +60,15 @@ def camel_case(value: Any, *, verbatim: Collection[str] = ()) -> Any:
     return value
 
 
+def text(value: Any) -> str:
+    """A template's value as text: a boolean as `true` or `false`, a list with commas."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(map(text, value))
+    return str(value)
+
+
 def is_true(value: Any) -> bool:
     """The value of a boolean property, which a template may write as text."""
     return str(value).lower() == "true"
@@ -83,20 +92,12 @@ def _scalar(value: Any, kind: str, path: str) -> Any:
             case "boolean":
                 return {"true": True, "false": False}[str(value).lower()]
             case "string":
-                return _string(value)
+                return json.dumps(value) if isinstance(value, Mapping | list) else text(value)
     except (ValueError, KeyError):
         raise ResourceFailure(
             f"Properties validation failed with message: {path}: {value!r} is no {kind}"
         ) from None
     return value
-
-
-def _string(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping | list):
-        return json.dumps(value)
-    return str(value)
 
 
 def lost(sent: Any, stored: Any, path: str = "#") -> list[str]:

@@ -52,12 +52,13 @@ def dependencies(stack: Stack) -> dict[str, set[str]]:
 
 def dependents(stack: Stack) -> dict[str, set[str]]:
     """For each resource that exists, the resources that need it, by name."""
-    by_need: dict[str, set[str]] = {name: set() for name in stack.resources}
-    for name, needs in dependencies(stack).items():
-        for need in needs & set(by_need):
-            if name in by_need:
-                by_need[need].add(name)
-    return by_need
+    needs = dependencies(stack)
+    return inverted({name: needs.get(name, set()) for name in stack.resources})
+
+
+def inverted(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """By each name, the names that need it."""
+    return {name: {other for other, its in needs.items() if name in its} for name in needs}
 
 
 def refuse_circles(needs: Mapping[str, set[str]]) -> None:

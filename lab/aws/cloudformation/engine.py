@@ -12,7 +12,14 @@ from botocore.exceptions import ClientError
 
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
-from lab.aws.cloudformation.dependencies import active_resources, dependencies, dependents, walk
+from lab.aws.cloudformation.coercion import text
+from lab.aws.cloudformation.dependencies import (
+    active_resources,
+    dependencies,
+    dependents,
+    inverted,
+    walk,
+)
 from lab.aws.cloudformation.failures import ResourceFailure, StackError
 from lab.aws.cloudformation.preparation import prepare, resolver_of
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
@@ -261,10 +268,6 @@ class Engine:
         if update is None:
             return
         left_over = update.added if update.is_taken_back else update.retired
-        needed_by: dict[str, set[str]] = {name: set() for name in update.needs}
-        for name, needs in update.needs.items():
-            for need in needs:
-                needed_by[need].add(name)
 
         def clean(name: str) -> None:
             state = stack.resources.get(name)
@@ -273,7 +276,7 @@ class Engine:
             if name in left_over:
                 self._try_to_delete(stack, left_over[name], rollback=update.is_taken_back)
 
-        failed = walk(needed_by, clean, stop=None, keep_going=True)
+        failed = walk(inverted(update.needs), clean, stop=None, keep_going=True)
         status = "UPDATE_ROLLBACK_COMPLETE" if update.is_taken_back else "UPDATE_COMPLETE"
         reason = "Update successful. One or more resources could not be deleted."
         stack.set_status(status, reason if failed else None)
@@ -393,9 +396,6 @@ class Engine:
                 f"The following resource(s) failed to delete: [{', '.join(sorted(failed))}]. ",
             )
             return
-        self._finish_delete(stack)
-
-    def _finish_delete(self, stack: Stack) -> None:
         stack.outputs = {}
         stack.deleted_at = now()
         stack.set_status("DELETE_COMPLETE")
@@ -437,11 +437,7 @@ def _set_outputs(stack: Stack) -> None:
     for name, output in (stack.template.get("Outputs") or {}).items():
         if "Condition" in output and not stack.conditions[output["Condition"]]:
             continue
-        value = resolver.resolve(output["Value"])
-        entry = {
-            "OutputKey": name,
-            "OutputValue": ",".join(value) if isinstance(value, list) else str(value),
-        }
+        entry = {"OutputKey": name, "OutputValue": text(resolver.resolve(output["Value"]))}
         if "Description" in output:
             entry["Description"] = str(output["Description"])
         outputs[name] = entry
@@ -512,12 +508,7 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-_GONE = (
-    "NotFound",
-    "NoSuch",
-    "DoesNotExist",
-    "NotFoundException",
-)
+_GONE = ("NotFound", "NoSuch", "DoesNotExist")
 
 
 def _is_gone(error: BaseException) -> bool:

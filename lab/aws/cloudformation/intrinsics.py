@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lab.aws.cloudformation.coercion import text
 from lab.aws.cloudformation.template import TemplateError
 
 _REFERENCE = re.compile(r"\$\{([^}!][^}]*)\}")
@@ -17,8 +18,8 @@ _LITERAL = re.compile(r"\$\{!([^}]*)\}")
 class _NoValue:
     """The value of Ref AWS::NoValue, which removes a property from the template."""
 
-    def __repr__(self) -> str:
-        return "AWS::NoValue"
+    def __str__(self) -> str:
+        return ""
 
 
 NO_VALUE = _NoValue()
@@ -106,7 +107,7 @@ class Resolver:
                 return self.condition(argument)
             case "Fn::Equals":
                 left, right = (self.resolve(side) for side in argument)
-                return _text(left) == _text(right)
+                return text(left) == text(right)
             case "Fn::Not":
                 return not self.truth(argument[0])
             case "Fn::And":
@@ -115,7 +116,7 @@ class Resolver:
                 return any(self.truth(part) for part in argument)
             case "Fn::Contains":
                 values, value = (self.resolve(side) for side in argument)
-                return _text(value) in [_text(item) for item in values]
+                return text(value) in [text(item) for item in values]
         raise TemplateError(f"Template error: {function} is not a condition function")
 
     def resolve(self, value: Any) -> Any:
@@ -152,9 +153,9 @@ class Resolver:
                 return self._sub(argument)
             case "Fn::Join":
                 parts = self.resolve(argument[1])
-                return argument[0].join(_text(part) for part in parts)
+                return argument[0].join(text(part) for part in parts)
             case "Fn::Split":
-                return _text(self.resolve(argument[1])).split(argument[0])
+                return text(self.resolve(argument[1])).split(argument[0])
             case "Fn::Select":
                 index, items = int(self.resolve(argument[0])), self.resolve(argument[1])
                 if not 0 <= index < len(items):
@@ -166,7 +167,7 @@ class Resolver:
             case "Fn::FindInMap":
                 return self._find_in_map(argument)
             case "Fn::Base64":
-                return base64.b64encode(_text(self.resolve(argument)).encode()).decode()
+                return base64.b64encode(text(self.resolve(argument)).encode()).decode()
             case "Fn::Cidr":
                 block, count, *bits = (self.resolve(item) for item in argument)
                 prefix = 32 - int(bits[0] if bits else 8)
@@ -180,7 +181,7 @@ class Resolver:
         name, *path = (self.resolve(item) for item in argument[:3])
         value: Any = self._mappings.get(name)
         for key in path:
-            value = value.get(_text(key)) if isinstance(value, dict) else None
+            value = value.get(text(key)) if isinstance(value, dict) else None
         if value is None:
             raise TemplateError(
                 f"Template error: Unable to get mapping for {name}::{'::'.join(map(str, path))}"
@@ -189,24 +190,14 @@ class Resolver:
 
     def _sub(self, argument: Any) -> str:
         template, variables = argument if isinstance(argument, list) else (argument, {})
-        values = {name: _text(self.resolve(value)) for name, value in variables.items()}
+        values = {name: text(self.resolve(value)) for name, value in variables.items()}
 
         def replace(match: re.Match[str]) -> str:
             name = match[1].strip()
             if name in values:
                 return values[name]
             if "." in name:
-                return _text(self._attribute(*name.split(".", 1)))
-            return _text(self._reference(name))
+                return text(self._attribute(*name.split(".", 1)))
+            return text(self._reference(name))
 
         return _LITERAL.sub(r"${\1}", _REFERENCE.sub(replace, template))
-
-
-def _text(value: Any) -> str:
-    if value is NO_VALUE:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ",".join(_text(item) for item in value)
-    return str(value)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from lab.aws.cloudformation.coercion import text
 from lab.aws.cloudformation.intrinsics import Resolver
 from lab.aws.cloudformation.template import TemplateError
 
@@ -43,18 +44,12 @@ def resolve_parameters(
 
 def _value(name: str, spec: Mapping[str, Any], raw: Any) -> Any:
     kind = str(spec.get("Type", "String"))
-    text = ",".join(map(str, raw)) if isinstance(raw, list) else _plain(raw)
+    written = text(raw)
     is_list = kind == "CommaDelimitedList" or kind.startswith("List<")
-    items = [item.strip() for item in text.split(",")] if is_list and text else []
-    for item in [] if UNKNOWN in text else items if is_list else [text]:
+    items = [item.strip() for item in written.split(",")] if is_list and written else []
+    for item in [] if UNKNOWN in written else items if is_list else [written]:
         _check(name, spec, kind, item)
-    return items if is_list else text
-
-
-def _plain(raw: Any) -> str:
-    if isinstance(raw, bool):
-        return "true" if raw else "false"
-    return str(raw)
+    return items if is_list else written
 
 
 def _check(name: str, spec: Mapping[str, Any], kind: str, value: str) -> None:
@@ -64,7 +59,7 @@ def _check(name: str, spec: Mapping[str, Any], kind: str, value: str) -> None:
         return TemplateError(f"Parameter '{name}' {reason}")
 
     allowed = spec.get("AllowedValues")
-    if allowed is not None and value not in [_plain(option) for option in allowed]:
+    if allowed is not None and value not in map(text, allowed):
         raise fail("must be one of AllowedValues")
     pattern = spec.get("AllowedPattern")
     if pattern is not None and not re.fullmatch(pattern, value):

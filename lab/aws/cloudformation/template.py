@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from lab.aws.cloudformation.coercion import text
+
 # The translator warns of metrics that it would send to AWS.
 logging.getLogger("samtranslator").setLevel(logging.ERROR)
 
@@ -133,10 +135,7 @@ def _serverless(
     from samtranslator.parser.parser import Parser  # type: ignore[import-untyped]
     from samtranslator.translator.translator import Translator  # type: ignore[import-untyped]
 
-    values = {
-        name: ",".join(map(str, value)) if isinstance(value, list) else value
-        for name, value in parameters.items()
-    }
+    values = {name: text(value) for name, value in parameters.items()}
     translator = Translator(None, Parser(), boto_session=boto3.Session(region_name=region))
     try:
         return translator.translate(  # type: ignore[no-any-return]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lab.aws.awslambda.runtime import LambdaRuntime
+from lab.aws.cloudformation.coercion import text
 from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 
@@ -159,6 +160,4 @@ def _words(value: Any) -> Any:
         return {key: _words(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_words(item) for item in value]
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if value is None else str(value)
+    return value if value is None else text(value)

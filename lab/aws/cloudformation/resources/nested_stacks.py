@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.aws.clients import ClientFactory
+from lab.aws.cloudformation.coercion import text
 from lab.aws.cloudformation.engine import Engine
 from lab.aws.cloudformation.failures import ResourceFailure, StackError
 from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
@@ -13,19 +14,12 @@ from lab.aws.cloudformation.template_urls import read_template_url
 
 
 def _parameters(properties: Properties) -> dict[str, str]:
-    return {
-        name: ",".join(map(str, value)) if isinstance(value, list) else _text(value)
-        for name, value in (properties.get("Parameters") or {}).items()
-    }
+    return {name: text(value) for name, value in (properties.get("Parameters") or {}).items()}
 
 
 def _tags(parent: Stack, properties: Properties) -> dict[str, str]:
     """The parent's tags and the nested stack's own, which every resource in it gets."""
     return {**parent.tags, **{tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}}
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def update_request(parent: Stack, properties: Properties, clients: ClientFactory) -> dict[str, Any]:
