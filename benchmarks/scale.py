@@ -325,7 +325,7 @@ def main() -> Iterator[Point]:
     sizes = [document(path) for path in sorted(arguments.out.glob("*.json"))]
     if not sizes:
         raise LabError(f"{arguments.out} has no figures: run it without --judge first.")
-    points = judged(sizes)
+    points = list(judged(sizes))
     if arguments.picture is not None:
         picture(sizes, arguments.picture)
     print(*table(sizes), "", sep="\n")

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -208,20 +208,17 @@ def whole_spread(size: Mapping[str, Any]) -> float:
     return max((each["spread"] for each in size["starts"] if each["block"] > 0), default=0.0)
 
 
-def judged(sizes: Sequence[Mapping[str, Any]]) -> list[Point]:
+def judged(sizes: Sequence[Mapping[str, Any]]) -> Iterator[Point]:
     """What holds at these sizes, the smallest first. Pure.
 
     Raises:
         ImpossibleFigure: a figure that nothing can have.
     """
-    points = []
     for size in sizes:
         nodes = size["nodes"]
-        points.append(
-            Point(
-                size["status"] == "succeeded" and not size["failed"],
-                f"{nodes} nodes: {size['trials']} trials, {size['failed']} lost",
-            )
+        yield Point(
+            size["status"] == "succeeded" and not size["failed"],
+            f"{nodes} nodes: {size['trials']} trials, {size['failed']} lost",
         )
         for name, limit, most in (
             ("state_bytes", MOST_STATE_BYTES, "a state's input or output"),
@@ -229,36 +226,30 @@ def judged(sizes: Sequence[Mapping[str, Any]]) -> list[Point]:
             ("item_bytes", MOST_ITEM_BYTES, "an item of the table"),
             ("most_events", MOST_EVENTS, "the events of an execution"),
         ):
-            points.append(
-                Point(size[name] <= limit / 2, f"{nodes} nodes: {most}: {size[name]} of {limit}")
-            )
+            yield Point(size[name] <= limit / 2, f"{nodes} nodes: {most}: {size[name]} of {limit}")
         for kind in ("share_of_memory", "share_of_time"):
             step, share = max(
                 ((step, of[kind]) for step, of in size["functions"].items()), key=lambda of: of[1]
             )
             what = kind.removeprefix("share_of_")
-            points.append(
-                Point(share <= MOST_SHARE, f"{nodes} nodes: {step} used {share:.0%} of its {what}")
-            )
+            text = f"{nodes} nodes: {step} used {share:.0%} of its {what}"
+            yield Point(share <= MOST_SHARE, text)
     flat = [size for size in sizes if size["nodes"] >= FLAT_FROM]
     for size in flat:
-        points += _of_its_estimate(size)
+        yield from _of_its_estimate(size)
     for size in flat[1:]:
         before, after = per_pair(flat[0]), per_pair(size)
-        points += [
-            Point(
+        for name in before:
+            yield Point(
                 after[name] <= MOST_GROWTH * before[name],
                 f"{name} per pair from {flat[0]['nodes']} to {size['nodes']} nodes:"
                 f" {before[name]:.3g} to {after[name]:.3g}, at most 10 % more",
             )
-            for name in before
-        ]
     if len(flat) > 1:
         # Smaller sizes are within what Kubernetes' controllers may send at once.
-        points.append(_of_its_stages(*flat[-2:]))
+        yield _of_its_stages(*flat[-2:])
     if sizes:
-        points += _of_the_largest(sizes[-1])
-    return points
+        yield from _of_the_largest(sizes[-1])
 
 
 def _of_its_stages(first: Mapping[str, Any], size: Mapping[str, Any]) -> Point:
@@ -277,33 +268,25 @@ def _of_its_stages(first: Mapping[str, Any], size: Mapping[str, Any]) -> Point:
     )
 
 
-def _of_its_estimate(size: Mapping[str, Any]) -> list[Point]:
+def _of_its_estimate(size: Mapping[str, Any]) -> Iterator[Point]:
     estimated = {"minutes": size["estimate"]["seconds"] / 60}
     counted = {"minutes": size["run_seconds"] / 60}
     estimated["dollars"], counted["dollars"] = costs_of(size)
-    return [
-        Point(
+    for name in counted:
+        yield Point(
             abs(estimated[name] / counted[name] - 1) <= MOST_ESTIMATE_ERROR,
             f"{size['nodes']} nodes: {estimated[name]:.2f} {name} estimated,"
             f" {counted[name]:.2f} counted",
         )
-        for name in counted
-    ]
 
 
-def _of_the_largest(size: Mapping[str, Any]) -> list[Point]:
+def _of_the_largest(size: Mapping[str, Any]) -> Iterator[Point]:
     collect = max((each["on_lambda"] for each in size["collections"]), default=0.0)
     spread = whole_spread(size)
-    return [
-        Point(
-            collect <= MOST_COLLECT_SECONDS,
-            f"{size['nodes']} nodes: the longest collection of a round takes {collect:.1f} s",
-        ),
-        Point(
-            spread <= MOST_SPREAD_SECONDS,
-            f"{size['nodes']} nodes: the tests of a round start within {spread:.0f} s",
-        ),
-    ]
+    text = f"{size['nodes']} nodes: the longest collection of a round takes {collect:.1f} s"
+    yield Point(collect <= MOST_COLLECT_SECONDS, text)
+    text = f"{size['nodes']} nodes: the tests of a round start within {spread:.0f} s"
+    yield Point(spread <= MOST_SPREAD_SECONDS, text)
 
 
 def counted_usage(size: Mapping[str, Any]) -> dict[str, float]:

@@ -145,7 +145,7 @@ def test_a_collection_lasts_from_the_end_of_its_last_test_to_the_end_of_its_last
 
 def test_a_size_without_pairs_is_impossible() -> None:
     with pytest.raises(ImpossibleFigure):
-        scale_figures.judged([size(60), {**size(1002), "pairs": 0}])
+        list(scale_figures.judged([size(60), {**size(1002), "pairs": 0}]))
 
 
 def test_a_call_takes_longer_on_a_share_of_a_processor() -> None:
