@@ -75,11 +75,14 @@ class _Worker(ExecutionWorker):
 
     def _execution_logic(self) -> None:
         try:
-            super()._execution_logic()  # type: ignore[no-untyped-call]
+            self._evaluate()
         except Exception as error:
             LOG.exception("execution %s", self._evaluation_details.execution_details.arn)
             communication: Any = self._execution_communication
             communication.execution.fail("States.Runtime", f"{type(error).__name__}: {error}")
+
+    def _evaluate(self) -> None:
+        super()._execution_logic()  # type: ignore[no-untyped-call]
 
     def _get_evaluation_environment(self) -> Environment:
         env: Environment = super()._get_evaluation_environment()
@@ -97,37 +100,33 @@ class _RedrivenWorker(_Worker):
 
     before: Environment
 
-    def _execution_logic(self) -> None:
+    def _evaluate(self) -> None:
         communication: Any = self._execution_communication
         execution: LabExecution = communication.execution
-        try:
-            program: Any = self._get_evaluation_entrypoint()
-            state, state_input = unfinished_state(self.before)
-            program.start_at = StartAt(state)
-            env = self._get_evaluation_environment()
-            env.states.reset(state_input)
-            facts: Any = env.states.context_object.context_object_data["Execution"]
-            facts["RedriveCount"] = execution.redrive_count
-            facts["RedriveTime"] = now().strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-            # A copy, because a call that the stop interrupted may still add events.
-            history: Any = env.event_manager
-            history._history_event_list.extend(self.before.event_manager.get_event_history())
-            for _ in history._history_event_list:
-                history._event_id_gen.get()
-            continue_map_run(self.before, env, state)
-            self.env = env
-            env.event_manager.add_event(
-                context=env.event_history_context,
-                event_type=HistoryEventType.ExecutionRedriven,
-                event_details=EventDetails(  # type: ignore[typeddict-item]
-                    executionRedrivenEventDetails={"redriveCount": execution.redrive_count}
-                ),
-            )
-            program.eval(env)
-            communication.terminated()
-        except Exception as error:
-            LOG.exception("execution %s", self._evaluation_details.execution_details.arn)
-            execution.fail("States.Runtime", f"{type(error).__name__}: {error}")
+        program: Any = self._get_evaluation_entrypoint()
+        state, state_input = unfinished_state(self.before)
+        program.start_at = StartAt(state)
+        env = self._get_evaluation_environment()
+        env.states.reset(state_input)
+        facts: Any = env.states.context_object.context_object_data["Execution"]
+        facts["RedriveCount"] = execution.redrive_count
+        facts["RedriveTime"] = now().strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        # A copy, because a call that the stop interrupted may still add events.
+        history: Any = env.event_manager
+        history._history_event_list.extend(self.before.event_manager.get_event_history())
+        for _ in history._history_event_list:
+            history._event_id_gen.get()
+        continue_map_run(self.before, env, state)
+        self.env = env
+        env.event_manager.add_event(
+            context=env.event_history_context,
+            event_type=HistoryEventType.ExecutionRedriven,
+            event_details=EventDetails(  # type: ignore[typeddict-item]
+                executionRedrivenEventDetails={"redriveCount": execution.redrive_count}
+            ),
+        )
+        program.eval(env)
+        communication.terminated()
 
 
 def unfinished_state(env: Environment) -> tuple[str, Any]:
