@@ -26,6 +26,7 @@ from statelint.linter import Linter
 from statelint.problem import ProblemType
 
 from lab.aws.cloudformation.intrinsics import Resolver
+from lab.aws.iam.policies import as_list
 from lint.rules.state_machines import Machine, machines
 from lint.template import Scenario, properties, scenarios, walk
 
@@ -142,7 +143,7 @@ def _alternatives(statement: dict[str, Any]) -> Iterator[str]:
     parliament looks only at the types that an action needs in any case. `s3:GetObject` takes an
     object or an object of an access point.
     """
-    actions, resources = (_list(statement.get(key, [])) for key in ("Action", "Resource"))
+    actions, resources = (as_list(statement.get(key)) for key in ("Action", "Resource"))
     for action in (each for pattern in actions for each in parliament.expand_action(pattern)):
         info = get_privilege_info(**action)
         kinds = [each["resource_type"] for each in info["resource_types"]]
@@ -156,10 +157,6 @@ def _alternatives(statement: dict[str, Any]) -> Iterator[str]:
         ):
             name = f"{action['service']}:{action['action']}"
             yield f"RESOURCE_MISMATCH {name} needs {' or '.join(formats)}"
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _judge_machine(cfn: Template, machine: Machine) -> list[str]:

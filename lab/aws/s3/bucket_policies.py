@@ -14,7 +14,7 @@ from typing import Any
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.s3.models import FakeBucket
 
-from lab.aws.iam.policies import holds
+from lab.aws.iam.policies import as_list, holds
 
 _CONTEXT = {"aws:securetransport": ["true"]}
 _ABSENT = "aws:sourceaccount"
@@ -24,12 +24,9 @@ def get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
     if bucket.policy is None:
         return PermissionResult.NEUTRAL
     policy = json.loads(bucket.policy.decode())
-    statements = policy["Statement"]
-    if isinstance(statements, dict):
-        statements = [statements]
     policy["Statement"] = [
         {key: value for key, value in statement.items() if key != "Condition"}
-        for statement in statements
+        for statement in as_list(policy["Statement"])
         if _holds(statement.get("Condition", {}))
     ]
     return IAMPolicy(json.dumps(policy)).is_action_permitted(action, resource)
