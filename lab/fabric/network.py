@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pyroute2 import NetNS, netns
 
@@ -254,7 +255,7 @@ class Network:
             self._configure_link(port, own)
             _tc(FABRIC, [ingress_command(port.device, limits)])
             _tc(name, egress_commands("eth0", limits, ena_express=port.has_ena_express))
-            self._route_peers_to(port)
+            self._route_peers_to(port, "add")
             self.ports[name] = port
             self._classify_again()
             return port
@@ -293,14 +294,15 @@ class Network:
                 for their in self._blocks(peer):
                     node.route("add", dst=str(their), gateway=str(their[1]))
 
-    def _route_peers_to(self, port: Port) -> None:
-        """Give the other nodes, and the calling process's namespace, routes to a node's pods."""
+    def _route_peers_to(self, port: Port, verb: Literal["add", "del"]) -> None:
+        """Change the routes of the other nodes, and of the calling process, to a node's pods."""
         for peer in self.ports.values():
             with NetNS(peer.namespace) as other:
                 for its in self._blocks(port):
-                    other.route("add", dst=str(its), gateway=str(its[1]))
+                    other.route(verb, dst=str(its), gateway=str(its[1]))
         for its in self._blocks(port):
-            subprocess.run(["ip", "route", "add", str(its), "via", str(its[1])], check=True)
+            command = ["ip", "route", verb, str(its), "via", str(its[1])]
+            subprocess.run(command, check=verb == "add")
 
     def remove_node(self, name: str) -> None:
         """Remove a node's namespace, and its link with it."""
@@ -313,11 +315,7 @@ class Network:
                 self._racks = {key: rack for key, rack in self._racks.items() if rack != port.rack}
                 self._empty_racks.append(port.rack)
             netns.remove(name)
-            for its in self._blocks(port):
-                subprocess.run(["ip", "route", "del", str(its)], check=False)
-                for peer in self.ports.values():
-                    with NetNS(peer.namespace) as other:
-                        other.route("del", dst=str(its), gateway=str(its[1]))
+            self._route_peers_to(port, "del")
             self._classify_again()
 
     def set_link(self, name: str, *, up: bool) -> None:
