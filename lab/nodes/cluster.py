@@ -168,23 +168,21 @@ class RunningCluster(HostCluster):
         """Give the cluster a version of an add-on; see `KubernetesCluster`."""
         try:
             if addon == kube_proxy.NAME:
-                image = kube_proxy.image(version)
                 objects = kube_proxy.objects(
                     version,
                     values,
                     programs=self._machine.programs,
                     server=self.control_plane.internal_endpoint,
                 )
-                self._roll_out_objects(image, objects, conflicts)
+                self._roll_out_objects(kube_proxy.image(version), objects, conflicts)
             elif addon == coredns.NAME:
-                image = coredns.image(version)
                 objects = coredns.objects(
                     version,
                     values,
                     programs=self._machine.programs,
                     service_cidr=self.control_plane.service_cidr,
                 )
-                self._roll_out_objects(image, objects, conflicts)
+                self._roll_out_objects(coredns.image(version), objects, conflicts)
             else:
                 self._roll_out_cni(version, values.get("env") or {}, conflicts)
         except (OSError, TimeoutError) as error:

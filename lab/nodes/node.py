@@ -61,7 +61,8 @@ class Node:
         is_ipv6 = ":" in self.control_plane.service_cidr
         self.block = ipv6_block(self.spec.block) if is_ipv6 else self.spec.block
         self.address = self.block[1]
-        self._running: list[Process] = []
+        #: The node's programs, so that callers can watch them.
+        self.running: list[Process] = []
         self._addon_images: set[str] = set()
         # kubelet and containerd have small heaps.
         self._variables = {**self.programs.environment, **RARE_COLLECTION}
@@ -105,7 +106,7 @@ class Node:
         self._write_cni()
         self.images.put_into(self._containerd_root)
         self._run("containerd", containerd.program(self.programs, self._write_containerd()))
-        containerd.wait_until_it_answers(self.programs, self._socket, self._running[0])
+        containerd.wait_until_it_answers(self.programs, self._socket, self.running[0])
         for reference in published():
             self.tag_tools(reference)
 
@@ -133,32 +134,27 @@ class Node:
         """Whether its containerd listens yet."""
         return self._socket.exists()
 
-    @property
-    def running(self) -> list[Process]:
-        """The node's programs, so that callers can watch them."""
-        return self._running
-
     def supervise(self) -> None:
         """Start programs that end from now on again, as systemd does."""
-        for program in self._running:
+        for program in self.running:
             program.supervise(RESTART_SECONDS)
 
     def program(self, name: str) -> Process:
         """The kubelet or containerd. Raises LabError when it does not run yet."""
-        for program in self._running:
+        for program in self.running:
             if program.name == f"{name} of {self.spec.name}":
                 return program
         raise LabError(f"{self.spec.name} has no {name} yet: wait until the node is Ready.")
 
     def stop(self) -> None:
         """End the kubelet, the node's containers and containerd; remove the node's files."""
-        for program in reversed(self._running):
+        for program in reversed(self.running):
             if program.name.startswith("containerd"):
                 # A containerd that never answered has no containers.
                 with contextlib.suppress(OSError):
                     self.end_containers()
             program.stop()
-        self._running.clear()
+        self.running.clear()
         self._remove_files()
 
     def _remove_files(self) -> None:
@@ -181,7 +177,7 @@ class Node:
             network_namespace=self.spec.name,
             environment=self._variables | {"PATH": self._path()},
         )
-        self._running.append(program)
+        self.running.append(program)
 
     def _path(self) -> str:
         root = self.programs.debian

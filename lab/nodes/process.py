@@ -36,13 +36,10 @@ class Process:
     ) -> None:
         self.name = name
         self.log = log
-        # nsenter, because `ip netns exec` mounts a new /sys, which hides the cgroups.
-        enter = (
-            []
-            if network_namespace is None
-            else ["nsenter", f"--net=/run/netns/{network_namespace}"]
-        )
-        self._argv = [*enter, *argv]
+        self._argv = [*argv]
+        if network_namespace is not None:
+            # nsenter, because `ip netns exec` mounts a new /sys, which hides the cgroups.
+            self._argv[:0] = ["nsenter", f"--net=/run/netns/{network_namespace}"]
         self._environment = os.environ | dict(environment or {})
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -52,7 +49,8 @@ class Process:
         self._process = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        self._started_at = time.time()
+        #: In seconds since the epoch.
+        self.started_at = time.time()
         with self.log.open("ab") as output:
             return subprocess.Popen(
                 self._argv,
@@ -72,11 +70,6 @@ class Process:
     def stopped(self) -> bool:
         """Whether it was asked to end for good."""
         return self._stopped.is_set()
-
-    @property
-    def started_at(self) -> float:
-        """When the process started, in seconds since the epoch."""
-        return self._started_at
 
     @property
     def pid(self) -> int:

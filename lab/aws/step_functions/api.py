@@ -63,7 +63,7 @@ def _check_definition(text: str) -> None:
     """Refuse a definition that does not parse or that names a next state that does not exist."""
     try:
         document = json.loads(text)
-        interpreter.check(text)
+        interpreter.parsed(text)
     except Exception as error:
         raise ApiError(
             "InvalidDefinition", f"Invalid State Machine Definition: '{error}'"

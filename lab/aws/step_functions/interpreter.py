@@ -179,21 +179,19 @@ def wait_interval(self: WaitFunction, env: Environment, wait_seconds: float) -> 
         env.program_state_event.wait(remaining)
 
 
-def check(definition: str) -> None:
-    """Parse a definition. Raises the parser's errors."""
-    _parsed(definition)
-
-
 def parse(definition: str) -> Any:
     """A program of its own for each execution: one that ran has state of its run."""
-    program, tree = _parsed(definition)
+    program, tree = parsed(definition)
     return copy.deepcopy(program), tree
 
 
 # A parse takes a quarter of a second, a copy a twentieth of that.
 @functools.lru_cache(maxsize=8)
-def _parsed(definition: str) -> tuple[Any, Any]:
-    """Parse a definition with moto's parser, after writing its numbers in a form that it reads."""
+def parsed(definition: str) -> tuple[Any, Any]:
+    """Parse a definition with moto's parser, after writing its numbers in a form that it reads.
+
+    Raises the parser's errors.
+    """
     program, tree = _moto_parse(json.dumps(_readable(json.loads(definition))))
     return program, tree
 
