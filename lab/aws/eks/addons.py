@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lab.aws.account import arn
@@ -109,14 +109,19 @@ def create(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
             raise ApiError("ResourceInUseException", f"Addon already exists: {name}")
         cluster.addons[name] = addon
 
-    def failed(code: str, message: str) -> None:
-        # A health issue has no code for what is unknown, unlike an update's error.
-        issue = "InternalFailure" if code == "Unknown" else code
-        addon["health"] = {"issues": [{"code": issue, "message": message, "resourceIds": []}]}
-
     # Nothing of its own can differ yet, so PRESERVE is like NONE.
     resolution = "OVERWRITE" if request.get("resolveConflicts") == "OVERWRITE" else "NONE"
-    in_background(_rollout(cluster, addon, resolution, "CREATE_FAILED", failed))
+
+    def run() -> None:
+        failure = _roll_out(cluster, addon, resolution)
+        if failure:
+            code, message = failure
+            # A health issue has no code for what is unknown, unlike an update's error.
+            issue = "InternalFailure" if code == "Unknown" else code
+            addon["health"] = {"issues": [{"code": issue, "message": message, "resourceIds": []}]}
+        addon["status"] = "CREATE_FAILED" if failure else "ACTIVE"
+
+    in_background(run)
     return dict(addon)
 
 
@@ -140,19 +145,16 @@ def update(cluster: Cluster, request: Mapping[str, Any]) -> dict[str, Any]:
     change = cluster.addon_updates[name].begin("AddonUpdate", changed | resolution)
     response = dict(change)
 
-    def failed(code: str, message: str) -> None:
-        change["errors"] = [{"errorCode": code, "errorMessage": message, "resourceIds": []}]
-
-    updated = addon | changed
-    rollout = _rollout(cluster, updated, resolution["resolveConflicts"], "UPDATE_FAILED", failed)
-
     def run() -> None:
-        rollout()
-        if updated["status"] == "ACTIVE":
+        failure = _roll_out(cluster, addon | changed, resolution["resolveConflicts"])
+        if failure:
+            code, message = failure
+            change["errors"] = [{"errorCode": code, "errorMessage": message, "resourceIds": []}]
+        else:
             addon.update(changed, modifiedAt=now())
         # The update ends before the add-on does: who sees it ACTIVE can read how it went.
-        change["status"] = "Failed" if change["errors"] else "Successful"
-        addon["status"] = updated["status"]
+        change["status"] = "Failed" if failure else "Successful"
+        addon["status"] = "UPDATE_FAILED" if failure else "ACTIVE"
 
     in_background(run)
     return response
@@ -190,41 +192,26 @@ def _check(name: str, request: Mapping[str, Any]) -> None:
     validation.addon(name, request, VERSIONS[name])
 
 
-def _rollout(
-    cluster: Cluster,
-    addon: dict[str, Any],
-    resolution: str,
-    failure: str,
-    failed: Callable[[str, str], None],
-) -> Callable[[], None]:
-    """Work that brings an add-on to the nodes and sets its status; `failed` gets why it could not.
-
-    `failed` takes an error code of EKS and a message.
-    """
-
-    def run() -> None:
-        try:
-            if cluster.control_plane is not None:
-                cluster.control_plane.roll_out(
-                    addon["addonName"],
-                    addon["addonVersion"],
-                    json.loads(addon["configurationValues"] or "{}"),
-                    resolution,
-                )
-        except AddonConflict as conflict:
-            failed("ConfigurationConflict", _conflicts(conflict))
-            addon["status"] = failure
-        except AddonLaunchError as error:
-            failed("Unknown", str(error))
-            addon["status"] = failure
-        except Exception as error:
-            LOG.exception("add-on %s", addon["addonName"])
-            failed("Unknown", f"{type(error).__name__}: {error}")
-            addon["status"] = failure
-        else:
-            addon["status"] = "ACTIVE"
-
-    return run
+def _roll_out(
+    cluster: Cluster, addon: Mapping[str, Any], resolution: str
+) -> tuple[str, str] | None:
+    """Bring an add-on to the nodes. Returns an error code of EKS and a message if that fails."""
+    try:
+        if cluster.control_plane is not None:
+            cluster.control_plane.roll_out(
+                addon["addonName"],
+                addon["addonVersion"],
+                json.loads(addon["configurationValues"] or "{}"),
+                resolution,
+            )
+    except AddonConflict as conflict:
+        return "ConfigurationConflict", _conflicts(conflict)
+    except AddonLaunchError as error:
+        return "Unknown", str(error)
+    except Exception as error:
+        LOG.exception("add-on %s", addon["addonName"])
+        return "Unknown", f"{type(error).__name__}: {error}"
+    return None
 
 
 def _conflicts(conflict: AddonConflict) -> str:
