@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 from moto.core.common_types import TYPE_RESPONSE
@@ -16,7 +14,6 @@ from lab.aws.clients import ClientFactory
 from lab.aws.cloudformation.change_sets import ChangeSet, ChangeSets
 from lab.aws.cloudformation.coercion import text
 from lab.aws.cloudformation.engine import Engine, adopt
-from lab.aws.cloudformation.failures import StackError
 from lab.aws.cloudformation.preparation import prepare, read_template
 from lab.aws.cloudformation.stacks import STACK_TYPE, Stack, Stacks, new_stack_id
 from lab.aws.cloudformation.template import BODY_BYTES, transforms_of
@@ -45,38 +42,42 @@ class CloudFormationResponse(BaseResponse):
     # -- stacks
 
     def create_stack(self) -> ActionResult:
-        stack = self._new_stack()
-        stack.disable_rollback = bool(self._get_param("DisableRollback", False))
-        with _refusals():
-            self._engine.create(stack)
+        name = self._get_param("StackName")
+        stack = Stack(
+            new_stack_id(name),
+            name,
+            self._body(),
+            self._parameters(None),
+            self._get_param("Capabilities", []),
+            self._tags(),
+            disable_rollback=bool(self._get_param("DisableRollback", False)),
+        )
+        self._engine.create(stack)
         return ActionResult({"StackId": stack.stack_id})
 
     def update_stack(self) -> ActionResult:
-        with _refusals():
-            stack = self._stacks.find(self._get_param("StackName"))
-            body = stack.template_body if self._get_param("UsePreviousTemplate") else self._body()
-            self._engine.update(
-                stack,
-                body,
-                self._parameters(stack),
-                capabilities=self._get_param("Capabilities"),
-                tags=self._tags() or None,
-            )
+        stack = self._stacks.find(self._get_param("StackName"))
+        body = stack.template_body if self._get_param("UsePreviousTemplate") else self._body()
+        self._engine.update(
+            stack,
+            body,
+            self._parameters(stack),
+            capabilities=self._get_param("Capabilities"),
+            tags=self._tags() or None,
+        )
         return ActionResult({"StackId": stack.stack_id})
 
     def delete_stack(self) -> EmptyResult:
         try:
             stack = self._stacks.find(self._get_param("StackName"))
-        except StackError:
+        except ApiError:
             return EmptyResult()  # as in CloudFormation, deleting a missing stack succeeds
-        with _refusals():
-            self._engine.delete(stack)
+        self._engine.delete(stack)
         return EmptyResult()
 
     def describe_stacks(self) -> ActionResult:
         name = self._get_param("StackName")
-        with _refusals():
-            stacks = [self._stacks.find(name)] if name else self._stacks.live()
+        stacks = [self._stacks.find(name)] if name else self._stacks.live()
         return ActionResult({"Stacks": [_describe(stack) for stack in stacks]})
 
     def list_stacks(self) -> ActionResult:
@@ -91,14 +92,12 @@ class CloudFormationResponse(BaseResponse):
         )
 
     def describe_stack_events(self) -> ActionResult:
-        with _refusals():
-            stack = self._stacks.find(self._get_param("StackName"))
+        stack = self._stacks.find(self._get_param("StackName"))
         with stack.lock:
             return ActionResult({"StackEvents": stack.events[::-1]})
 
     def list_stack_resources(self) -> ActionResult:
-        with _refusals():
-            stack = self._stacks.find(self._get_param("StackName"))
+        stack = self._stacks.find(self._get_param("StackName"))
         with stack.lock:
             resources = [
                 {**stack.described(state), "LastUpdatedTimestamp": state.timestamp}
@@ -107,12 +106,11 @@ class CloudFormationResponse(BaseResponse):
         return ActionResult({"StackResourceSummaries": resources})
 
     def get_template_summary(self) -> ActionResult:
-        with _refusals():
-            if self._get_param("StackName"):
-                body = self._stacks.find(self._get_param("StackName")).template_body
-            else:
-                body = self._body()
-            template = read_template(body)
+        if self._get_param("StackName"):
+            body = self._stacks.find(self._get_param("StackName")).template_body
+        else:
+            body = self._body()
+        template = read_template(body)
         return ActionResult(
             {
                 **_declared(template),
@@ -129,25 +127,24 @@ class CloudFormationResponse(BaseResponse):
     def create_change_set(self) -> ActionResult:
         kind, name = self._get_param("ChangeSetType", "UPDATE"), self._get_param("StackName")
         capabilities = self._get_param("Capabilities", [])
-        with _refusals():
-            stack = self._under_review(name) if kind == "CREATE" else self._stacks.find(name)
-            previous = self._get_param("UsePreviousTemplate")
-            body = stack.template_body if previous else self._body()
-            kinds = {resource["Type"] for resource in read_template(body)["Resources"].values()}
-            if STACK_TYPE not in kinds:
-                # Who reviews a change set has seen what its macros made (CreateChangeSet).
-                capabilities = [*capabilities, "CAPABILITY_AUTO_EXPAND"]
-            # Parameters and rules are checked before there is a change set, or a stack for it.
-            parameters, tags = self._parameters(stack), self._tags()
-            if kind == "CREATE":
-                candidate = Stack(stack.stack_id, stack.name, body, parameters, capabilities, tags)
-                prepare(candidate)
-                self._stacks.add(stack)
-                stack.set_status("REVIEW_IN_PROGRESS", "User Initiated")
-            else:
-                candidate = self._engine.candidate(
-                    stack, body, parameters, capabilities=capabilities, tags=tags or None
-                )
+        stack = self._under_review(name) if kind == "CREATE" else self._stacks.find(name)
+        previous = self._get_param("UsePreviousTemplate")
+        body = stack.template_body if previous else self._body()
+        kinds = {resource["Type"] for resource in read_template(body)["Resources"].values()}
+        if STACK_TYPE not in kinds:
+            # Who reviews a change set has seen what its macros made (CreateChangeSet).
+            capabilities = [*capabilities, "CAPABILITY_AUTO_EXPAND"]
+        # Parameters and rules are checked before there is a change set, or a stack for it.
+        parameters, tags = self._parameters(stack), self._tags()
+        if kind == "CREATE":
+            candidate = Stack(stack.stack_id, stack.name, body, parameters, capabilities, tags)
+            prepare(candidate)
+            self._stacks.add(stack)
+            stack.set_status("REVIEW_IN_PROGRESS", "User Initiated")
+        else:
+            candidate = self._engine.candidate(
+                stack, body, parameters, capabilities=capabilities, tags=tags or None
+            )
         change_set = ChangeSet(
             self._get_param("ChangeSetName"),
             stack,
@@ -167,15 +164,14 @@ class CloudFormationResponse(BaseResponse):
         """The stack for a change set that creates one; it has no template yet."""
         live = [stack for stack in self._stacks.live() if stack.name == name]
         if live and live[0].status != "REVIEW_IN_PROGRESS":
-            raise StackError("ValidationError", f"Stack [{name}] already exists")
+            raise ApiError("ValidationError", f"Stack [{name}] already exists")
         return live[0] if live else Stack(new_stack_id(name), name, "", {}, [], {})
 
     def describe_change_set(self) -> ActionResult:
         return ActionResult(self._change_set().describe())
 
     def list_change_sets(self) -> ActionResult:
-        with _refusals():
-            stack = self._stacks.find(self._get_param("StackName"))
+        stack = self._stacks.find(self._get_param("StackName"))
         return ActionResult(
             {"Summaries": [change_set.describe() for change_set in self._change_sets.of(stack)]}
         )
@@ -195,33 +191,21 @@ class CloudFormationResponse(BaseResponse):
                 f"ChangeSet [{change_set.id}] cannot be executed in its current execution status of"
                 f" [{change_set.execution_status}]",
             )
-        with _refusals():
-            if change_set.kind == "CREATE":
-                adopt(stack, candidate)
-                self._engine.create(stack)
-            else:
-                self._engine.update(
-                    stack,
-                    candidate.template_body,
-                    candidate.given_parameters,
-                    capabilities=candidate.capabilities,
-                    tags=candidate.tags,
-                )
+        if change_set.kind == "CREATE":
+            adopt(stack, candidate)
+            self._engine.create(stack)
+        else:
+            self._engine.update(
+                stack,
+                candidate.template_body,
+                candidate.given_parameters,
+                capabilities=candidate.capabilities,
+                tags=candidate.tags,
+            )
         change_set.is_executed = True
         return EmptyResult()
 
     # -- reading requests
-
-    def _new_stack(self) -> Stack:
-        name = self._get_param("StackName")
-        return Stack(
-            new_stack_id(name),
-            name,
-            self._body(),
-            self._parameters(None),
-            self._get_param("Capabilities", []),
-            self._tags(),
-        )
 
     def _body(self) -> str:
         body = self._get_param("TemplateBody")
@@ -238,8 +222,7 @@ class CloudFormationResponse(BaseResponse):
             raise ApiError(
                 "ValidationError", "Either Template URL or Template Body must be specified."
             )
-        with _refusals():
-            return read_template_url(self._clients, url)
+        return read_template_url(self._clients, url)
 
     def _parameters(self, stack: Stack | None) -> dict[str, str]:
         values = {}
@@ -266,15 +249,6 @@ class CloudFormationResponse(BaseResponse):
             name = self._get_param("ChangeSetName")
             raise ApiError("ChangeSetNotFound", f"ChangeSet [{name}] does not exist")
         return change_set
-
-
-@contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    """Turn StackError into the API's error."""
-    try:
-        yield
-    except StackError as error:
-        raise ApiError(error.code, error.message) from error
 
 
 def _describe(stack: Stack) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
 from lab.aws.cloudformation.dependencies import active_resources, dependencies, walk
 from lab.aws.cloudformation.engine import Engine
-from lab.aws.cloudformation.failures import StackError
 from lab.aws.cloudformation.parameters import UNKNOWN
 from lab.aws.cloudformation.preparation import resolver_of
 from lab.aws.cloudformation.resource_type import Properties
@@ -204,7 +203,7 @@ class ChangeSets:
     ) -> dict[str, Any] | None:
         """How the change of a nested stack is described. None if nothing changes in it.
 
-        Raises StackError when its change set cannot be made.
+        Raises ApiError when its change set cannot be made.
         """
         if not parent.includes_nested:
             # Its template is not looked at, so it may have changed (ResourceChangeDetail).
@@ -223,7 +222,7 @@ class ChangeSets:
             return None
         self.add(inner)
         if inner.reason:
-            raise StackError(
+            raise ApiError(
                 "ValidationError",
                 f"Nested change set {inner.id} was not successfully created: Currently in FAILED.",
             )

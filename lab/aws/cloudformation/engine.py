@@ -10,6 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.clock import now
 from lab.aws.cloudformation.coercion import text
@@ -20,7 +21,7 @@ from lab.aws.cloudformation.dependencies import (
     inverted,
     walk,
 )
-from lab.aws.cloudformation.failures import ResourceFailure, StackError
+from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.preparation import prepare, resolver_of
 from lab.aws.cloudformation.resource_type import Created, ResourceContext, ResourceType
 from lab.aws.cloudformation.stacks import STACK_TYPE, ResourceState, Stack, Stacks, Update
@@ -31,10 +32,10 @@ LOG = logging.getLogger(__name__)
 
 
 def _check_can_update(stack: Stack) -> None:
-    """Raise StackError for a stack whose status allows no update."""
+    """Raise ApiError for a stack whose status allows no update."""
     never = ("ROLLBACK_COMPLETE", "DELETE_COMPLETE")
     if not stack.status.endswith("_COMPLETE") or stack.status in never:
-        raise StackError(
+        raise ApiError(
             "ValidationError",
             f"Stack:{stack.stack_id} is in {stack.status} state and can not be updated.",
         )
@@ -56,7 +57,7 @@ class Engine:
     # -- requests
 
     def create(self, stack: Stack, *, wait_for: bool = False) -> Stack:
-        """Register and create a stack; block only with `wait_for`. Raises StackError if refused."""
+        """Register and create a stack; block only with `wait_for`. Raises ApiError if refused."""
         prepare(stack)
         self._stacks.add(stack)
         stack.set_status("CREATE_IN_PROGRESS", "User Initiated")
@@ -73,14 +74,14 @@ class Engine:
         tags: dict[str, str] | None = None,
         wait_for: bool = False,
     ) -> None:
-        """Update a stack in place. Raises StackError if refused."""
+        """Update a stack in place. Raises ApiError if refused."""
         candidate = self.candidate(stack, body, parameters, capabilities=capabilities, tags=tags)
         if (
             candidate.template == stack.template
             and candidate.parameters == stack.parameters
             and candidate.tags == stack.tags
         ):
-            raise StackError("ValidationError", "No updates are to be performed.")
+            raise ApiError("ValidationError", "No updates are to be performed.")
         stack.updated_at = now()
         stack.set_status("UPDATE_IN_PROGRESS", "User Initiated")
         self._run(lambda: self._update(stack, candidate), stack, wait_for)
@@ -94,7 +95,7 @@ class Engine:
         capabilities: list[str] | None = None,
         tags: dict[str, str] | None = None,
     ) -> Stack:
-        """What an update would make of a stack. Raises StackError if refused."""
+        """What an update would make of a stack. Raises ApiError if refused."""
         _check_can_update(stack)
         candidate = Stack(
             stack.stack_id,
@@ -503,7 +504,7 @@ def _reason(error: BaseException) -> str:
             f'Resource handler returned message: "{details.get("Message", error)}"'
             f" ({error.operation_name}, Status Code: {status}, Error Code: {details.get('Code')})"
         )
-    if isinstance(error, (ResourceFailure, TemplateError, StackError)):
+    if isinstance(error, (ResourceFailure, TemplateError, ApiError)):
         return str(error)
     return f"{type(error).__name__}: {error}"
 

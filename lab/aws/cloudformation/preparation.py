@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.aws.account import ACCOUNT_ID, REGION
+from lab.aws.api_errors import ApiError
 from lab.aws.cloudformation.dependencies import dependencies, depends_on, refuse_circles
-from lab.aws.cloudformation.failures import StackError
 from lab.aws.cloudformation.intrinsics import Resolver, referenced_names
 from lab.aws.cloudformation.parameters import Rules, resolve_parameters
 from lab.aws.cloudformation.stacks import Stack
@@ -37,23 +37,23 @@ _NAMES_OF_IAM_RESOURCES = {
 
 
 def read_template(body: str) -> dict[str, Any]:
-    """The parsed template. Raises StackError."""
+    """The parsed template. Raises ApiError."""
     try:
         return parse_template(body)
     except TemplateError as error:
-        raise StackError("ValidationError", str(error)) from error
+        raise ApiError("ValidationError", str(error)) from error
 
 
 def prepare(stack: Stack) -> None:
     """Fill in a stack's parameters, template and conditions from its body and given parameters.
 
-    Raises StackError for everything that CloudFormation refuses before it creates anything.
+    Raises ApiError for everything that CloudFormation refuses before it creates anything.
     """
     source = read_template(stack.template_body)
     try:
         declared = transforms_of(source)
         if declared and "CAPABILITY_AUTO_EXPAND" not in stack.capabilities:
-            raise StackError(
+            raise ApiError(
                 "InsufficientCapabilitiesException",
                 f"Requires capabilities : [CAPABILITY_AUTO_EXPAND] for {declared}",
             )
@@ -68,7 +68,7 @@ def prepare(stack: Stack) -> None:
         stack.conditions = resolver.conditions
         _check_resources(stack)
     except TemplateError as error:
-        raise StackError("ValidationError", str(error)) from error
+        raise ApiError("ValidationError", str(error)) from error
 
 
 def resolver_of(stack: Stack) -> Resolver:
@@ -126,7 +126,7 @@ def _check_capabilities(stack: Stack) -> None:
         else:
             needed = {"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}
         if not needed & granted:
-            raise StackError(
+            raise ApiError(
                 "InsufficientCapabilitiesException",
                 f"Requires capabilities : [{sorted(needed)[0]}]",
             )

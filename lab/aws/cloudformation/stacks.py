@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.aws.account import arn
+from lab.aws.api_errors import ApiError
 from lab.aws.clock import now
-from lab.aws.cloudformation.failures import StackError
 
 STACK_TYPE = "AWS::CloudFormation::Stack"
 
@@ -136,21 +136,21 @@ class Stacks:
         self._lock = threading.RLock()
 
     def add(self, stack: Stack) -> None:
-        """Add a stack. Raises StackError when another live one has its name."""
+        """Add a stack. Raises ApiError when another live one has its name."""
         with self._lock:
             if any(s.name == stack.name and s is not stack for s in self.live()):
-                raise StackError("AlreadyExistsException", f"Stack [{stack.name}] already exists")
+                raise ApiError("AlreadyExistsException", f"Stack [{stack.name}] already exists")
             self._stacks[stack.stack_id] = stack
 
     def find(self, name_or_id: str) -> Stack:
-        """The stack with this id, or the live stack with this name. Raises StackError."""
+        """The stack with this id, or the live stack with this name. Raises ApiError."""
         with self._lock:
             if name_or_id in self._stacks:
                 return self._stacks[name_or_id]
             for stack in self.live():
                 if stack.name == name_or_id:
                     return stack
-        raise StackError("ValidationError", f"Stack with id {name_or_id} does not exist")
+        raise ApiError("ValidationError", f"Stack with id {name_or_id} does not exist")
 
     def all(self) -> list[Stack]:
         """Every stack, newest first."""

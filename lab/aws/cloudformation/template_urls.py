@@ -6,23 +6,23 @@ from urllib.parse import unquote, urlparse
 
 from botocore.exceptions import ClientError
 
+from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
-from lab.aws.cloudformation.failures import StackError
 from lab.aws.cloudformation.template import URL_BYTES
 
 
 def read_template_url(clients: ClientFactory, url: str) -> str:
-    """Read a template from S3. Raises StackError if it cannot be read or is too large."""
+    """Read a template from S3. Raises ApiError if it cannot be read or is too large."""
     bucket, key = _bucket_and_key(url)
     try:
         response = clients.get("s3").get_object(Bucket=bucket, Key=key)
     except ClientError as error:
-        raise StackError(
+        raise ApiError(
             "ValidationError", f"S3 error: {error.response['Error']['Message']} ({url})"
         ) from error
     content = response["Body"].read()
     if len(content) > URL_BYTES:
-        raise StackError("ValidationError", f"Template may not exceed {URL_BYTES} bytes in size.")
+        raise ApiError("ValidationError", f"Template may not exceed {URL_BYTES} bytes in size.")
     return str(content, "utf-8")
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.aws.api_errors import ApiError
 from lab.aws.clients import ClientFactory
 from lab.aws.cloudformation.coercion import text
 from lab.aws.cloudformation.engine import Engine
-from lab.aws.cloudformation.failures import ResourceFailure, StackError
+from lab.aws.cloudformation.failures import ResourceFailure
 from lab.aws.cloudformation.resource_type import Created, Properties, ResourceContext, ResourceType
 from lab.aws.cloudformation.stacks import STACK_TYPE, Stack, Stacks, new_stack_id
 from lab.aws.cloudformation.template_urls import read_template_url
@@ -60,7 +61,7 @@ class NestedStack(ResourceType):
         context.begin(stack_id)
         try:
             self._engine.create(stack, wait_for=True)
-        except StackError as error:
+        except ApiError as error:
             context.state.physical_id = None  # CloudFormation refused it: nothing to delete
             raise ResourceFailure(error.message) from error
         if stack.status == "CREATE_IN_PROGRESS":
@@ -83,7 +84,7 @@ class NestedStack(ResourceType):
         request = update_request(context.stack, new, context.clients)
         try:
             self._engine.update(stack, **request, wait_for=True)
-        except StackError as error:
+        except ApiError as error:
             if "No updates are to be performed" in error.message:
                 return self._created(stack)
             raise ResourceFailure(error.message) from error
