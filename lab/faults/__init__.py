@@ -170,6 +170,7 @@ def inject(
     on: str | None = None,
     rate: float = 1.0,
     seconds: float | None = None,
+    endpoint_url: str | None = None,
     **options: str,
 ) -> Iterator[Injected]:
     """Inject a fault into the lab that is up; it is taken back at the end, also after an exception.
@@ -179,31 +180,16 @@ def inject(
         on: the target; without one the fault's default.
         rate: the share of calls, invocations, frames or time that is struck, from 0 to 1.
         seconds: how long the fault lasts at most; without it, as long as the context.
+        endpoint_url: where the lab's AWS answers, if it is another lab.
         options: of the fault, such as `error` (a code of the service) or `delay_ms`.
 
     Raises LabError for an unknown name or target, and when no lab is up.
     """
-    url = str(stack.status_of_lab()["endpoint_url"])
-    with inject_into(url, name, on=on, rate=rate, seconds=seconds, **options) as injected:
-        yield injected
-
-
-@contextlib.contextmanager
-def inject_into(
-    endpoint_url: str,
-    name: str,
-    *,
-    on: str | None = None,
-    rate: float = 1.0,
-    seconds: float | None = None,
-    **options: str,
-) -> Iterator[Injected]:
-    """Inject a fault into the lab whose AWS answers there; see `inject`."""
+    faults = f"{endpoint_url or stack.status_of_lab()['endpoint_url']}/_lab/faults"
     if name not in FAULTS:
         raise LabError(f"There is no fault {name!r}: `make lab-fault` lists them all.")
     if not 0 < rate <= 1:
         raise LabError(f"The rate is {rate:g}: give a number above 0 and up to 1, such as 0.3.")
-    faults = f"{endpoint_url}/_lab/faults"
     body = {
         "name": name,
         "on": FAULTS[name].default if on is None else on,

@@ -26,7 +26,7 @@ from lab.aws.ec2.placement_groups import GROUPS, PlacementGroup
 from lab.aws.eks.infrastructure import NodeLaunchError, NodeSpec
 from lab.aws.iam.identity import assume_role
 from lab.aws.server import Region
-from lab.faults import Injected, inject_into
+from lab.faults import Injected, inject
 from tests.waiting import HUNG_SECONDS
 
 NOTHING: Mapping[str, str] = {}
@@ -153,7 +153,7 @@ class Lab:
 
     def fault(self, name: str, **options: Any) -> AbstractContextManager[Injected]:
         """Inject a fault while a context lasts; see `lab.faults.inject`."""
-        return inject_into(self.region.endpoint_url, name, **options)
+        return inject(name, endpoint_url=self.region.endpoint_url, **options)
 
     @property
     def status(self) -> dict[str, str]:
