@@ -163,16 +163,9 @@ def last_log() -> list[str]:
 def listen(first_port: int) -> socket.socket:
     """A listening socket of the host's loopback, at the first free port from `first_port` on."""
     for port in range(first_port, first_port + PORTS_TO_TRY):
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-            # Two labs that start at the same instant can both bind a port. Only one can listen.
-            listener.listen(128)
-        except OSError:
-            listener.close()
-            continue
-        return listener
+        # Two labs that start at the same instant can both bind a port. Only one can listen.
+        with contextlib.suppress(OSError):
+            return socket.create_server(("127.0.0.1", port), backlog=128)
     raise LabError(
         f"No port from {first_port} to {first_port + PORTS_TO_TRY - 1} is free on 127.0.0.1: end "
         "what uses them, then run the command again."
