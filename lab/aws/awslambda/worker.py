@@ -235,7 +235,7 @@ class Worker:
             resident = resident_bytes(self.pid)
             self._peak_bytes = max(self._peak_bytes, resident)
             if resident > limit:
-                self._kill()
+                self.signal(signal.SIGKILL)
         self._ended()
         self._limiter.remove(self._group)
         self._server.shutdown()
@@ -264,9 +264,6 @@ class Worker:
         invocation.failed = True
         invocation.done.set()
 
-    def _kill(self) -> None:
-        self.signal(signal.SIGKILL)
-
     def signal(self, number: signal.Signals) -> None:
         """Signal the process and what it started."""
         if self.alive:
@@ -276,13 +273,13 @@ class Worker:
     def take_memory(self) -> None:
         """Let it have no more memory than it has, so that the kernel ends it when it needs more."""
         if not self._limiter.close(self._group):
-            self._kill()  # what the watchdog does on a machine without memory groups
+            # What the watchdog does on a machine without memory groups.
+            self.signal(signal.SIGKILL)
 
     def stop(self) -> None:
         """End the process and what it started."""
         self._stopped = True
-        if self.alive:
-            self._kill()
+        self.signal(signal.SIGKILL)
 
     def join(self, seconds: float) -> None:
         """Wait until the process has ended and what belonged to it is removed."""
