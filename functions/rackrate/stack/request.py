@@ -6,70 +6,37 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_pascal
 
 from rackrate.settings import Cni
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP
-
-#: The properties by the fields of `Request`.
-_TEXTS = {
-    "existing_cluster_name": "ExistingClusterName",
-    "treatment_selector": "TreatmentSelector",
-    "baseline_selector": "BaselineSelector",
-    "load_selector": "LoadNodeSelector",
-    "tolerations": "Tolerations",
-    "allowed_endpoints": "AllowedEndpoints",
-    "cluster_name": "ClusterName",
-    "instance_type": "InstanceType",
-    "ami_type": "AmiType",
-    "load_instance_type": "LoadInstanceType",
-    "endpoint": "EndpointInstance",
-    "endpoint_instance_type": "EndpointInstanceType",
-    "strategy": "TreatmentStrategy",
-    "existing_group": "ExistingPlacementGroup",
-    "ena_express": "EnaExpress",
-    "bandwidth_weighting": "BandwidthWeighting",
-    "treatment_reservation": "TreatmentCapacityReservationId",
-    "baseline_reservation": "BaselineCapacityReservationId",
-    "zone": "AvailabilityZone",
-    "baseline_zones": "BaselineZones",
-    "arms": "Arms",
-    "vpc_cidr": "VpcCidr",
-    "secondary_cidr": "SecondaryCidr",
-    "egress": "Egress",
-    "tool_image": "ToolImage",
-    "run_on_create": "RunOnCreate",
-    "campaign_schedule": "CampaignSchedule",
-    "encryption_key": "EncryptionKey",
-    "alarm_recipient": "AlarmRecipient",
-}
-_NUMBERS = {
-    "on_demand_node_count": "OnDemandNodeCount",
-    "node_count": "NodeCount",
-    "load_node_count": "LoadNodeCount",
-    "partition_count": "PartitionCount",
-    "max_pods": "MaxPods",
-    "given_node_groups": "NodeGroupsPerArm",
-}
-
 
 #: The account, the Region and the repository of an image in ECR.
 _ECR_IMAGE = re.compile(r"(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com[^/]*/([^:@]+)")
 
 
-@dataclass(frozen=True)
-class Request:
+def _ids(value: str | list[str]) -> list[str]:
+    ids = value.split(",") if isinstance(value, str) else value
+    return [id_.strip() for id_ in ids if id_.strip()]
+
+
+class Request(BaseModel):
     """The stack's parameters as the custom resource receives them; see the two root templates.
 
-    A parameter that only the other template has keeps the value below.
+    A parameter that is empty, or that only the other template has, keeps the value below.
     """
+
+    model_config = ConfigDict(alias_generator=to_pascal, frozen=True)
 
     stack_name: str
     existing_cluster_name: str = ""
-    existing_subnet_ids: tuple[str, ...] = ()
+    existing_subnet_ids: Annotated[tuple[str, ...], BeforeValidator(_ids)] = ()
     treatment_selector: str = ""
     baseline_selector: str = ""
-    load_selector: str = ""
+    load_selector: str = Field("", alias="LoadNodeSelector")
     tolerations: str = ""
     allowed_endpoints: str = ""
     on_demand_node_count: int = 0
@@ -79,18 +46,18 @@ class Request:
     node_count: int = 0
     load_node_count: int = 0
     load_instance_type: str = ""
-    endpoint: str = "none"
+    endpoint: str = Field("none", alias="EndpointInstance")
     endpoint_instance_type: str = ""
-    strategy: str = "none"
+    strategy: str = Field("none", alias="TreatmentStrategy")
     partition_count: int = 1
-    existing_group: str = ""
+    existing_group: str = Field("", alias="ExistingPlacementGroup")
     ena_express: str = "none"
     bandwidth_weighting: str = "default"
     max_pods: int | None = None
     prefix_delegation: bool = False
-    treatment_reservation: str = ""
-    baseline_reservation: str = ""
-    zone: str = ""
+    treatment_reservation: str = Field("", alias="TreatmentCapacityReservationId")
+    baseline_reservation: str = Field("", alias="BaselineCapacityReservationId")
+    zone: str = Field("", alias="AvailabilityZone")
     baseline_zones: str = "one"
     arms: str = "both"
     vpc_cidr: str = ""
@@ -102,33 +69,18 @@ class Request:
     campaign_schedule: str = ""
     encryption_key: str = "aws"
     alarm_recipient: str = ""
-    is_observed: bool = True
+    is_observed: bool = Field(True, alias="Observability")
     #: Node groups of an arm, of a stack that goes back to a release in which they were a parameter.
-    given_node_groups: int = 0
+    given_node_groups: int = Field(0, alias="NodeGroupsPerArm")
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Request:
         """Read the resource's properties, which CloudFormation passes as text.
 
         Raises:
-            KeyError: the stack's name is missing.
+            pydantic.ValidationError: the stack's name is missing, or a number is none.
         """
-        subnets = properties.get("ExistingSubnetIds", "")
-        ids = subnets.split(",") if isinstance(subnets, str) else subnets
-        values: dict[str, Any] = {
-            field: properties[name] for field, name in _TEXTS.items() if name in properties
-        }
-        values |= {
-            field: int(properties[name]) for field, name in _NUMBERS.items() if properties.get(name)
-        }
-        return cls(
-            stack_name=properties["StackName"],
-            existing_subnet_ids=tuple(name.strip() for name in ids if name.strip()),
-            prefix_delegation=properties.get("PrefixDelegation") == "true",
-            host_network=properties.get("HostNetwork") == "true",
-            is_observed=properties.get("Observability") != "false",
-            **values,
-        )
+        return cls.model_validate({name: value for name, value in properties.items() if value})
 
     @property
     def arm_count(self) -> int:

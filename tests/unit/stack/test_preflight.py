@@ -333,7 +333,7 @@ def test_it_answers_with_the_architecture_of_the_instance_outside_the_cluster(
     ],
 )
 def test_an_image_in_ecr_has_the_repository_that_the_instance_may_pull_from(image, repository):
-    assert Request("bench", tool_image=image).image_repository == repository
+    assert Request(StackName="bench", ToolImage=image).image_repository == repository
 
 
 def test_a_rack_level_spread_group_takes_seven_instances():
