@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from handlers.context import logger, put_verdicts, resources
-from rackrate.errors import translated
+from handlers.context import entry_point, put_verdicts, resources
 from rackrate.stages.run.analyze import analyze
-from rackrate_contract.document import Json
+from rackrate_contract.document import Document, Json
 
 
-@logger.inject_lambda_context(correlation_id_path="run_id")
-@translated()
-def handler(event: Json, context: LambdaContext) -> Json:
+@entry_point("compared the arms")
+def handler(event: Json) -> Document:
     """The Lambda entry point."""
-    run_id = event["run_id"]
     # An execution that an older rackrate started says `after_failure` instead.
     after_failure = event.get("failure") is not None or event.get("after_failure", False)
-    response = analyze(run_id, resources, after_failure=after_failure).to_json()
-    logger.info("compared the arms", extra=response)
+    analyzed = analyze(event["run_id"], resources, after_failure=after_failure)
     if not after_failure:
-        put_verdicts(resources.store.trials.verdicts(run_id))
-    return response
+        put_verdicts(resources.store.trials.verdicts(event["run_id"]))
+    return analyzed

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from handlers.context import logger, resources
-from rackrate.errors import translated
+from handlers.context import entry_point, resources
 from rackrate.stages.campaign.change import change
-from rackrate_contract.document import Json
+from rackrate_contract.document import Document, Json
 
 
-@logger.inject_lambda_context(correlation_id_path="campaign_id")
-@translated()
-def handler(event: Json, context: LambdaContext) -> Json:
+@entry_point("made a change, or went on with it", of="campaign_id")
+def handler(event: Json) -> Document:
     """The Lambda entry point."""
-    response = change(event["campaign_id"], resources).to_json()
-    logger.info("made a change, or went on with it", extra=response)
-    return response
+    return change(event["campaign_id"], resources)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from rackrate.errors import translated
 from rackrate.resources import Resources
 from rackrate.stages.run.finish import Ended
+from rackrate_contract.document import Document, Json
 from rackrate_contract.verdicts import Verdict
 
 if TYPE_CHECKING:  # few functions need what these import
@@ -33,6 +36,30 @@ _BAD = frozenset({"failed", "timed_out"})
 
 #: The stack's resources. Each one is made when a handler first uses it.
 resources = Resources()
+
+
+def entry_point(
+    done: str, *logged: str, of: str = "run_id"
+) -> Callable[[Callable[[Json], Document]], Callable[[Json, LambdaContext], Json]]:
+    """Make a Lambda entry point of a function that takes the event and returns what to answer.
+
+    Args:
+        done: what the log says after it.
+        logged: the fields of the answer that the log has, by default all.
+        of: the field of the event with the id that each line of the log has.
+    """
+
+    def make(call: Callable[[Json], Document]) -> Callable[[Json, LambdaContext], Json]:
+        @logger.inject_lambda_context(correlation_id_path=of)
+        @translated()
+        def handler(event: Json, context: LambdaContext) -> Json:
+            response = call(event).to_json()
+            logger.info(done, extra={name: response[name] for name in logged or response})
+            return response
+
+        return handler
+
+    return make
 
 
 @functools.cache

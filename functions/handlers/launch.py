@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from handlers.context import logger, resources
-from rackrate.errors import translated
+from handlers.context import entry_point, resources
 from rackrate.plan.items import item_from_json
 from rackrate.stages.run.launch import launch
-from rackrate_contract.document import Json
+from rackrate_contract.document import Document, Json
 
 
-@logger.inject_lambda_context(correlation_id_path="run_id")
-@translated()
-def handler(event: Json, context: LambdaContext) -> Json:
+@entry_point("launched client pods", "ready", "access_lost", "pods", "attempt", "wait_seconds")
+def handler(event: Json) -> Document:
     """The Lambda entry point."""
-    response = launch(event["run_id"], item_from_json(event["item"]), resources).to_json()
-    logged = {
-        name: response[name] for name in ("ready", "access_lost", "pods", "attempt", "wait_seconds")
-    }
-    logger.info("launched client pods", extra=logged)
-    return response
+    return launch(event["run_id"], item_from_json(event["item"]), resources)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from handlers.context import logger, resources
-from rackrate.errors import translated
+from handlers.context import entry_point, resources
 from rackrate.stages.run.look import look
-from rackrate_contract.document import Json
+from rackrate_contract.document import Document, Json
 
 
-@logger.inject_lambda_context(correlation_id_path="run_id")
-@translated()
-def handler(event: Json, context: LambdaContext) -> Json:
+@entry_point("looked at the verdicts")
+def handler(event: Json) -> Document:
     """The Lambda entry point."""
-    response = look(event["run_id"], resources, batch=event["batch"]).to_json()
-    logger.info("looked at the verdicts", extra=response)
-    return response
+    return look(event["run_id"], resources, batch=event["batch"])

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from handlers.context import logger, resources
-from rackrate.errors import translated
+from handlers.context import entry_point, resources
 from rackrate.stages.campaign.plan_campaign import plan_campaign
-from rackrate_contract.document import Json
+from rackrate_contract.document import Document, Json
 
 
-@logger.inject_lambda_context(correlation_id_path="campaign_id")
-@translated()
-def handler(event: Json, context: LambdaContext) -> Json:
+@entry_point("planned the campaign", "kind", "dry_run", of="campaign_id")
+def handler(event: Json) -> Document:
     """The Lambda entry point."""
-    response = plan_campaign(
+    return plan_campaign(
         event["input"],
         resources,
         campaign_id=event["campaign_id"],
         execution_arn=event["execution_arn"],
-    ).to_json()
-    logger.info("planned the campaign", extra={n: response[n] for n in ("kind", "dry_run")})
-    return response
+    )

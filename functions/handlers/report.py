@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from handlers.context import logger, resources
-from rackrate.errors import translated
+from handlers.context import entry_point, resources
 from rackrate.results.build import RunFailure
 from rackrate.stages.run.report import report
-from rackrate_contract.document import Json
+from rackrate_contract.document import Document, Json
 
 
-@logger.inject_lambda_context(correlation_id_path="run_id")
-@translated()
-def handler(event: Json, context: LambdaContext) -> Json:
+@entry_point("wrote the report")
+def handler(event: Json) -> Document:
     """The Lambda entry point."""
     failure = RunFailure.read(event.get("failure"))
-    response = report(event["run_id"], resources, failure=failure).to_json()
-    logger.info("wrote the report", extra=response)
-    return response
+    return report(event["run_id"], resources, failure=failure)

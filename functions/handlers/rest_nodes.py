@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from handlers.context import logger, resources
-from rackrate.errors import translated
+from handlers.context import entry_point, resources
 from rackrate.stages.execution.rest_nodes import rest_nodes
-from rackrate_contract.document import Json
+from rackrate_contract.document import Document, Json
 
 
-@logger.inject_lambda_context(correlation_id_path="run_id")
-@translated()
-def handler(event: Json, context: LambdaContext) -> Json:
+@entry_point("put nodes to rest")
+def handler(event: Json) -> Document:
     """The Lambda entry point."""
-    response = rest_nodes(event["run_id"], resources).to_json()
-    logger.info("put nodes to rest", extra=response)
-    return response
+    return rest_nodes(event["run_id"], resources)
