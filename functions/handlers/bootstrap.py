@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from handlers.context import logger
 from rackrate import aws
-from rackrate.errors import AccessLost, ClusterUnreachable
+from rackrate.errors import AccessLost, ClusterUnreachable, suppress_codes
 from rackrate.measure.cluster import Cluster
 from rackrate.stack.administration import AccessPolicy
 from rackrate.stack.custom_resource import Answer, serve
@@ -19,11 +19,10 @@ from rackrate.stages.stack import bootstrap
 
 def _connect() -> Cluster | None:
     eks, name = aws.session().client("eks"), os.environ["CLUSTER_NAME"]
-    try:
+    with suppress_codes("ResourceNotFoundException"):
         eks.describe_cluster(name=name)
-    except eks.exceptions.ResourceNotFoundException:
-        return None
-    return Cluster(name)
+        return Cluster(name)
+    return None
 
 
 @logger.inject_lambda_context(correlation_id_path="RequestId")

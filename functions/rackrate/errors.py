@@ -235,6 +235,21 @@ def is_unavailable(error: Any) -> bool:
     return details.get("Code") in _UNAVAILABLE or wrong_clock or status >= 500
 
 
+class suppress_codes:
+    """Suppress AWS's errors with these codes, as `contextlib.suppress` does with classes."""
+
+    def __init__(self, *codes: str) -> None:
+        """Name the codes, such as NoSuchKey."""
+        self._codes = codes
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> bool:
+        """Say whether this is such an error."""
+        return isinstance(error, ClientError) and error.response["Error"]["Code"] in self._codes
+
+
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
     """Turn botocore's errors that pass by themselves into the names that the state machines retry.

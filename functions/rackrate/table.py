@@ -10,9 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
-from botocore.exceptions import ClientError
 
-from rackrate.errors import Throttled, translated
+from rackrate.errors import Throttled, suppress_codes, translated
 from rackrate.times import iso
 from rackrate_contract.document import Json
 
@@ -181,26 +180,18 @@ class Table:
         empty_lists: Json = {f":no_{name}": [] for name in append}
         attributes = {f":{name}": value for name, value in written.items()}
         request: Json = {"ConditionExpression": condition} if condition else {}
-        try:
-            with translated():
-                response = self.client.update_item(
-                    TableName=self.name,
-                    Key=to_item({"pk": pk, "sk": sk}),
-                    UpdateExpression=_update_expression(set_, set_once, add, append, remove),
-                    ExpressionAttributeNames={
-                        f"#{name}": name for name in (*written, *reads, *remove)
-                    },
-                    ExpressionAttributeValues=to_item(
-                        {**attributes, **empty_lists, **(values or {})}
-                    ),
-                    ReturnValues="ALL_NEW",
-                    **request,
-                )
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                return None
-            raise
-        return from_item(response["Attributes"])
+        with suppress_codes("ConditionalCheckFailedException"), translated():
+            response = self.client.update_item(
+                TableName=self.name,
+                Key=to_item({"pk": pk, "sk": sk}),
+                UpdateExpression=_update_expression(set_, set_once, add, append, remove),
+                ExpressionAttributeNames={f"#{name}": name for name in (*written, *reads, *remove)},
+                ExpressionAttributeValues=to_item({**attributes, **empty_lists, **(values or {})}),
+                ReturnValues="ALL_NEW",
+                **request,
+            )
+            return from_item(response["Attributes"])
+        return None
 
 
 def _update_expression(

@@ -6,15 +6,16 @@ share their placement, and their differences would be too small.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError
 
 from rackrate.changes.base import Value
 from rackrate.changes.draws import NewNodes
-from rackrate.errors import Fault, NodesUnavailable, translated
+from rackrate.errors import Fault, NodesUnavailable, suppress_codes, translated
 from rackrate.measure.instance_types import instance_types
 from rackrate.measure.launch_templates import instance_type_of
 from rackrate.measure.node_groups import groups_of
@@ -132,13 +133,8 @@ def _vcpus(described: Json) -> int:
 
 def _quota(quotas: Any, service: str, code: str) -> float | None:
     """The account's value of a quota; None if it is unknown or Service Quotas does not answer."""
-    try:
+    # A VPC without egress has no endpoint of Service Quotas.
+    with suppress_codes("NoSuchResourceException"), contextlib.suppress(BotoCoreError):
         response = quotas.get_service_quota(ServiceCode=service, QuotaCode=code)
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "NoSuchResourceException":
-            return None
-        raise
-    except BotoCoreError:
-        # As in a VPC without egress, which has no endpoint of Service Quotas.
-        return None
-    return float(response["Quota"]["Value"])
+        return float(response["Quota"]["Value"])
+    return None

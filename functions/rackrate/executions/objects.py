@@ -7,9 +7,8 @@ import json
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import ClientError
 
-from rackrate.errors import translated
+from rackrate.errors import suppress_codes, translated
 
 #: The requested lifetime of a link to an object. A link expires earlier when the credentials that
 #: signed it do, and those of a function last at most twelve hours (Amazon S3 user guide, "Download
@@ -62,13 +61,10 @@ class Objects:
 
     def find(self, key: str) -> bytes | None:
         """An object, or None where there is none."""
-        try:
+        # S3 answers AccessDenied for a missing key when the caller may not list the bucket.
+        with suppress_codes("NoSuchKey", "404", "AccessDenied", "403"):
             return self.read(key)
-        except ClientError as error:
-            # S3 answers AccessDenied for a missing key when the caller may not list the bucket.
-            if error.response["Error"]["Code"] in ("NoSuchKey", "404", "AccessDenied", "403"):
-                return None
-            raise
+        return None
 
     def link(self, key: str) -> str:
         """A presigned link to one object; the reader needs no credentials.

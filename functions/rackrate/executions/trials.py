@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
-from botocore.exceptions import ClientError
 from pydantic import TypeAdapter
 
-from rackrate.errors import translated
+from rackrate.errors import suppress_codes, translated
 from rackrate.executions.objects import Objects
 from rackrate.executions.records import read_item
 from rackrate.measure.trials import RawValues, Trial, TrialState
@@ -122,15 +121,11 @@ class Trials:
             }
             for trial in trials
         ]
-        try:
-            with translated():
-                self._table.client.transact_write_items(TransactItems=puts)
-        except ClientError as error:
-            # Some are there, the table is busy, or all are too large for one request.
-            if error.response["Error"]["Code"] in _NOT_TOGETHER:
-                return False
-            raise
-        return True
+        with suppress_codes(*_NOT_TOGETHER), translated():
+            self._table.client.transact_write_items(TransactItems=puts)
+            return True
+        # Some are there, the table is busy, or all are too large for one request.
+        return False
 
     def put(self, run_id: str, trial: Trial) -> Replaced:
         """Write a trial, unless a measured trial or a later attempt is stored already."""
@@ -151,26 +146,19 @@ class Trials:
         """Write a trial where there is none yet, or where the stored one meets a condition."""
         compared = {":measured": "measured", ":attempt": trial.attempt}
         used = {name: value for name, value in compared.items() if name in condition}
-        try:
-            with translated():
-                response = self._table.client.put_item(
-                    TableName=self._table.name,
-                    Item=to_item(_item(run_id, kind, trial)),
-                    ConditionExpression=f"attribute_not_exists(pk) OR ({condition})",
-                    ExpressionAttributeNames={
-                        f"#{name}": name
-                        for name in ("status", "attempt")
-                        if f"#{name}" in condition
-                    },
-                    ExpressionAttributeValues=to_item(used),
-                    ReturnValues="ALL_OLD",
-                )
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                return Replaced(False, None)
-            raise
-        before = response.get("Attributes")
-        return Replaced(True, None if before is None else _trial_state(from_item(before)))
+        names = {f"#{name}": name for name in ("status", "attempt") if f"#{name}" in condition}
+        with suppress_codes("ConditionalCheckFailedException"), translated():
+            response = self._table.client.put_item(
+                TableName=self._table.name,
+                Item=to_item(_item(run_id, kind, trial)),
+                ConditionExpression=f"attribute_not_exists(pk) OR ({condition})",
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=to_item(used),
+                ReturnValues="ALL_OLD",
+            )
+            before = response.get("Attributes")
+            return Replaced(True, None if before is None else _trial_state(from_item(before)))
+        return Replaced(False, None)
 
     def forget(self, run_id: str, *, apart_from: Iterable[TrialKey]) -> None:
         """Delete what was tried of a run's trials, so that they are measured again.

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from rackrate.errors import ChangeFailed, translated
+from rackrate.errors import ChangeFailed, suppress_codes, translated
 from rackrate_contract.document import Json
 
 
@@ -62,20 +62,16 @@ def describe(eks: Any, cluster_name: str, name: str) -> Addon | None:
     Raises:
         Throttled: EKS throttled the request.
     """
-    try:
-        with translated():
-            addon = eks.describe_addon(clusterName=cluster_name, addonName=name)["addon"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "ResourceNotFoundException":
-            return None
-        raise
-    return Addon(
-        name=name,
-        version=addon["addonVersion"],
-        status=addon["status"],
-        configuration=json.loads(addon.get("configurationValues") or "{}"),
-        issues=_reasons(addon.get("health", {}).get("issues", ()), "code", "message"),
-    )
+    with suppress_codes("ResourceNotFoundException"), translated():
+        addon = eks.describe_addon(clusterName=cluster_name, addonName=name)["addon"]
+        return Addon(
+            name=name,
+            version=addon["addonVersion"],
+            status=addon["status"],
+            configuration=json.loads(addon.get("configurationValues") or "{}"),
+            issues=_reasons(addon.get("health", {}).get("issues", ()), "code", "message"),
+        )
+    return None
 
 
 def versions(eks: Any, name: str, kubernetes_version: str | None) -> list[str]:

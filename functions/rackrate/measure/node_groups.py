@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from rackrate.errors import NodesUnavailable, translated
+from rackrate.errors import NodesUnavailable, suppress_codes, translated
 from rackrate.measure.addons import Update, begin_update
 from rackrate.settings import StackArm
 from rackrate.times import iso
@@ -98,35 +98,31 @@ def describe(eks: Any, cluster_name: str, name: str) -> NodeGroup | None:
     Raises:
         Throttled: EKS throttled the request.
     """
-    try:
-        with translated():
-            response = eks.describe_nodegroup(clusterName=cluster_name, nodegroupName=name)
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "ResourceNotFoundException":
-            return None
-        raise
-    description = response["nodegroup"]
-    issues = description.get("health", {}).get("issues", [])
-    scaling = description.get("scalingConfig", {})
-    template = description.get("launchTemplate") or {}
-    return NodeGroup(
-        name=name,
-        created_at=iso(description["createdAt"]),
-        status=description.get("status", "UNKNOWN"),
-        sizes=Sizes(*(int(scaling.get(f"{size}Size", 0)) for size in ("min", "desired", "max"))),
-        instance_type=next(iter(description.get("instanceTypes") or []), None),
-        issues=tuple(f"{issue.get('code')}: {issue.get('message')}" for issue in issues),
-        scaling_groups=tuple(
-            each["name"]
-            for each in (description.get("resources") or {}).get("autoScalingGroups", ())
-        ),
-        subnets=tuple(description.get("subnets") or ()),
-        release=description.get("releaseVersion"),
-        ami_type=description.get("amiType") or "",
-        kubernetes=description.get("version") or "",
-        template_id=template.get("id"),
-        template_version=int(template["version"]) if template.get("version") else None,
-    )
+    with suppress_codes("ResourceNotFoundException"), translated():
+        response = eks.describe_nodegroup(clusterName=cluster_name, nodegroupName=name)
+        description = response["nodegroup"]
+        issues = description.get("health", {}).get("issues", [])
+        scaling = description.get("scalingConfig", {})
+        template = description.get("launchTemplate") or {}
+        return NodeGroup(
+            name=name,
+            created_at=iso(description["createdAt"]),
+            status=description.get("status", "UNKNOWN"),
+            sizes=Sizes(*(int(scaling.get(f"{of}Size", 0)) for of in ("min", "desired", "max"))),
+            instance_type=next(iter(description.get("instanceTypes") or []), None),
+            issues=tuple(f"{issue.get('code')}: {issue.get('message')}" for issue in issues),
+            scaling_groups=tuple(
+                each["name"]
+                for each in (description.get("resources") or {}).get("autoScalingGroups", ())
+            ),
+            subnets=tuple(description.get("subnets") or ()),
+            release=description.get("releaseVersion"),
+            ami_type=description.get("amiType") or "",
+            kubernetes=description.get("version") or "",
+            template_id=template.get("id"),
+            template_version=int(template["version"]) if template.get("version") else None,
+        )
+    return None
 
 
 def groups_of(eks: Any, cluster_name: str, arms: Iterable[StackArm]) -> list[NodeGroup]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from rackrate.errors import suppress_codes
 from rackrate.stack.patience import Patience
 
 logger = Logger(child=True)
@@ -46,25 +47,19 @@ class AccessPolicy:
 
     def give_back(self) -> None:
         """Remove the policy; it is no error if the entry does not have it or does not exist."""
-        try:
+        with suppress_codes("ResourceNotFoundException"):
             self._patience.ask(lambda: self._eks.disassociate_access_policy(**self._entry))
-        except self._eks.exceptions.ResourceNotFoundException:
-            return
 
     def give_back_forgotten(self) -> None:
         """Remove the policy if no function can be at work that took it."""
         entry = {name: self._entry[name] for name in ("clusterName", "principalArn")}
         pages = self._eks.get_paginator("list_associated_access_policies").paginate(**entry)
         ended = datetime.datetime.now(datetime.UTC) - _LONGEST
-        try:
-            forgotten = [
-                policy
-                for page in pages
-                for policy in page["associatedAccessPolicies"]
-                if policy["policyArn"] == self._entry["policyArn"] and policy["modifiedAt"] < ended
-            ]
-        except self._eks.exceptions.ResourceNotFoundException:
-            return
-        if forgotten:
-            logger.warning("took away the right that a function had left")
-            self.give_back()
+        with suppress_codes("ResourceNotFoundException"):
+            policies = [policy for page in pages for policy in page["associatedAccessPolicies"]]
+            if any(
+                policy["policyArn"] == self._entry["policyArn"] and policy["modifiedAt"] < ended
+                for policy in policies
+            ):
+                logger.warning("took away the right that a function had left")
+                self.give_back()

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from botocore.exceptions import ClientError
 
 from rackrate.errors import ClusterUnreachable
 from rackrate.measure import manifests
@@ -417,10 +418,6 @@ HOUR = datetime.timedelta(hours=1)
 class Entry:
     """EKS with one access entry and its policies, by when they were associated."""
 
-    class exceptions:
-        class ResourceNotFoundException(Exception):
-            """EKS's error."""
-
     def __init__(self, **policies):
         self.policies = policies
 
@@ -431,7 +428,7 @@ class Entry:
     def paginate(self, clusterName, principalArn):
         assert (clusterName, principalArn) == ("cluster", environment()["ROLE_ARN"])
         if self.policies is None:
-            raise self.exceptions.ResourceNotFoundException
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "List")
         arn = environment()["ADMINISTRATOR_POLICY_ARN"].removesuffix("Admin")
         yield {
             "associatedAccessPolicies": [

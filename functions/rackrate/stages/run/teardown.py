@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aws_lambda_powertools import Logger
-from botocore.exceptions import ClientError
 
-from rackrate.errors import ClusterUnreachable, RackrateError, translated
+from rackrate.errors import ClusterUnreachable, RackrateError, suppress_codes, translated
 from rackrate.measure import manifests
 from rackrate.measure.networks import namespaces
 from rackrate.measure.obstacles import absence
@@ -248,11 +247,8 @@ def stop_all(kind: Kind, resources: Resources) -> tuple[Ended, ...]:
 
 def stop(step_functions: Any, arn: str, why: RunFailure) -> None:
     """Stop an execution. It is no error when Step Functions has forgotten it."""
-    try:
+    with suppress_codes("ExecutionDoesNotExist"):
         step_functions.stop_execution(executionArn=arn, error=why.error, cause=why.cause)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
-            raise
 
 
 def is_overdue(run: RunRecord) -> bool:
@@ -280,11 +276,8 @@ def has_ended(execution: Mapping[str, Any]) -> bool:
 
 def execution_of(step_functions: Any, arn: str) -> Mapping[str, Any]:
     """An execution as Step Functions describes it; a failed one if it is forgotten."""
-    try:
+    with suppress_codes("ExecutionDoesNotExist"):
         response: Mapping[str, Any] = step_functions.describe_execution(executionArn=arn)
-    except ClientError as error:
-        # Step Functions deletes the record of an execution 90 days after its end.
-        if error.response["Error"]["Code"] == "ExecutionDoesNotExist":
-            return {"status": "FAILED", "error": "ExecutionDoesNotExist"}
-        raise
-    return response
+        return response
+    # Step Functions deletes the record of an execution 90 days after its end.
+    return {"status": "FAILED", "error": "ExecutionDoesNotExist"}

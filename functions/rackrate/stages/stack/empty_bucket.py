@@ -6,8 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
+from rackrate.errors import suppress_codes
 from rackrate.stack.custom_resource import Answer
 
 
@@ -31,7 +30,7 @@ def empty(bucket: str, s3: Any, *, seconds: float) -> int:
     """
     deadline = time.monotonic() + seconds
     deleted = 0
-    try:
+    with suppress_codes("NoSuchBucket"):
         # Always read the first page, because each deletion moves the remaining objects up. A page
         # has at most 1000 entries, which is also the limit of one deletion.
         while versions := _first_page(bucket, s3):
@@ -48,9 +47,6 @@ def empty(bucket: str, s3: Any, *, seconds: float) -> int:
                     f" is {first['Key']}: {first['Code']}, {first.get('Message', '')}"
                 )
             deleted += len(versions)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchBucket":
-            raise
     return deleted
 
 

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from rackrate import registry
 from rackrate.aws import is_ipv6
-from rackrate.errors import Fault
+from rackrate.errors import Fault, suppress_codes
 from rackrate.stack.custom_resource import Answer
 from rackrate.stack.existing_cluster import check_existing_cluster
 from rackrate.stack.patience import Patience
@@ -396,12 +396,9 @@ class _Looking:
     def _value(self, service: str, code: str) -> float:
         """The account's value of a quota; AWS's default if nobody asked for more."""
         quota = {"ServiceCode": service, "QuotaCode": code}
-        try:
-            response = self._quotas.get_service_quota(**quota)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "NoSuchResourceException":
-                raise
-            response = self._quotas.get_aws_default_service_quota(**quota)
+        with suppress_codes("NoSuchResourceException"):
+            return float(self._quotas.get_service_quota(**quota)["Quota"]["Value"])
+        response = self._quotas.get_aws_default_service_quota(**quota)
         return float(response["Quota"]["Value"])
 
 
@@ -446,13 +443,10 @@ def _group(named: str, ec2: Any) -> Json | None:
     """A placement group by its name or id; None if it is empty, or if EC2 does not know it."""
     if not named:
         return None
-    try:
+    with suppress_codes("InvalidPlacementGroup.Unknown"):
         groups: list[Json] = ec2.describe_placement_groups(**group_query(named))["PlacementGroups"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "InvalidPlacementGroup.Unknown":
-            raise
-        return None
-    return groups[0] if groups else None
+        return groups[0] if groups else None
+    return None
 
 
 def _existing(
@@ -473,13 +467,10 @@ def _described(name: str, eks: Any) -> Json | None:
     """A cluster; None when no cluster has that name, or it is empty."""
     if not name:
         return None
-    try:
+    with suppress_codes("ResourceNotFoundException"):
         cluster: Json = eks.describe_cluster(name=name)["cluster"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFoundException":
-            raise
-        return None
-    return cluster
+        return cluster
+    return None
 
 
 def _of_existing(cluster: Json | None, warnings: Sequence[str] = ()) -> Answer:

@@ -17,6 +17,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from rackrate.errors import suppress_codes
 from rackrate.executions.store import Store
 from rackrate.stack.custom_resource import NOTHING, Answer, logger, reason, respond, sentences
 from rackrate.stack.patience import Patience
@@ -157,16 +158,13 @@ def _stop(event: Mapping[str, Any], runner: Runner) -> Answer:
         arn = runner.execution_arn(run_id)
         # Forget the request first, so that nobody answers one that CloudFormation has given up.
         _forget(run_id, runner)
-        try:
+        with suppress_codes("ExecutionDoesNotExist"):
             if runner.states.describe_execution(executionArn=arn)["status"] == _RUNNING:
                 runner.states.stop_execution(
                     executionArn=arn,
                     error="StackDeleted",
                     cause="the stack that asked for the run was deleted or rolled back",
                 )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
-                raise
     return Answer(run_id)
 
 
@@ -215,13 +213,10 @@ def answer_unreported(runner: Runner) -> Json:
         return {"answered": False}
     run_id: str = request[_RUN_ID]
     arn = runner.execution_arn(run_id)
-    try:
-        if runner.states.describe_execution(executionArn=arn)["status"] == _RUNNING:
-            return {"answered": False}
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
-            raise
-        # The request was stored, and the run starts any moment.
+    status = _RUNNING  # where the request was stored, and the run starts any moment
+    with suppress_codes("ExecutionDoesNotExist"):
+        status = runner.states.describe_execution(executionArn=arn)["status"]
+    if status == _RUNNING:
         return {"answered": False}
     try:
         return answer_ended({"name": run_id, "executionArn": arn}, runner)
