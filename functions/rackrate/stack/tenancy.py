@@ -38,42 +38,20 @@ def manifests(namespace: str, group: str, owner: str) -> list[Json]:
     marks = {STACK: owner}
     return [
         *_guard_of_services(namespace, marks),
-        _namespace(
-            namespace,
-            marks,
-            {
-                f"{POD_SECURITY}/enforce": "restricted",
-                f"{POD_SECURITY}/warn": "restricted",
-                f"{POD_SECURITY}/audit": "restricted",
-            },
-        ),
+        _namespace(namespace, marks, enforce="restricted", warn="restricted", audit="restricted"),
         _quota(namespace, marks, {**_MOST, **_OF_WORKLOADS}),
         *_runner(namespace, group, marks),
         *_rights(
             f"rackrate:{namespace}:node-reader",
             [
-                {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
+                _rule("nodes", "get", "list"),
                 # The CNI's version comes from its DaemonSet. A campaign that changes one of these
                 # add-ons reads how far its rollout is. No other DaemonSet may be read.
-                {
-                    "apiGroups": ["apps"],
-                    "resources": ["daemonsets"],
-                    "resourceNames": [CNI_DAEMON_SET, KUBE_PROXY_DAEMON_SET],
-                    "verbs": ["get"],
-                },
+                _rule("daemonsets.apps", "get", names=(CNI_DAEMON_SET, KUBE_PROXY_DAEMON_SET)),
                 # A plan's storage class is checked before anything is created.
-                {
-                    "apiGroups": ["storage.k8s.io"],
-                    "resources": ["storageclasses"],
-                    "verbs": ["list"],
-                },
+                _rule("storageclasses.storage.k8s.io", "list"),
                 # Tells on which nodes the cluster's DNS answers.
-                {
-                    "apiGroups": [""],
-                    "resources": ["endpoints"],
-                    "resourceNames": [DNS_SERVICE],
-                    "verbs": ["get"],
-                },
+                _rule("endpoints", "get", names=(DNS_SERVICE,)),
             ],
             group,
             marks,
@@ -87,9 +65,8 @@ def keeper_manifests(namespace: str, group: str, owner: str) -> list[Json]:
     Kubernetes has no smaller right than that to change all of a node. Its group is that of the
     function that ends campaigns. See `manifests`.
     """
-    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]
     name, keepers = f"rackrate:{namespace}:node-keeper", f"{group}:keepers"
-    return _rights(name, rules, keepers, {STACK: owner})
+    return _rights(name, [_rule("nodes", "patch")], keepers, {STACK: owner})
 
 
 def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
@@ -121,11 +98,7 @@ def host_manifests(namespace: str, group: str, owner: str) -> list[Json]:
             ],
         ),
         # Audit records what "restricted" would forbid. Warn would print a warning for every pod.
-        _namespace(
-            own,
-            marks,
-            {f"{POD_SECURITY}/enforce": "privileged", f"{POD_SECURITY}/audit": "restricted"},
-        ),
+        _namespace(own, marks, enforce="privileged", audit="restricted"),
         _quota(own, marks),
         *_runner(own, group, marks),
     ]
@@ -311,9 +284,10 @@ def _metadata(name: str, marks: Mapping[str, str]) -> Json:
     return {"name": name, "labels": dict(LABELS), "annotations": dict(marks)}
 
 
-def _namespace(name: str, marks: Mapping[str, str], levels: Mapping[str, str]) -> Json:
+def _namespace(name: str, marks: Mapping[str, str], **levels: str) -> Json:
+    """A namespace with a level of Pod Security for some of its modes."""
     metadata = _metadata(name, marks)
-    metadata["labels"] |= levels
+    metadata["labels"] |= {f"{POD_SECURITY}/{mode}": level for mode, level in levels.items()}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
@@ -361,6 +335,16 @@ def _quota(namespace: str, marks: Mapping[str, str], most: Mapping[str, int] = _
     }
 
 
+def _rule(resource: str, *verbs: str, names: Sequence[str] = ()) -> Json:
+    """What a role may do to a resource, named as kubectl does: with its API group behind a dot.
+
+    `names` are the only objects that it may do this to; by default all.
+    """
+    kind, _, group = resource.partition(".")
+    named = {"resourceNames": list(names)} if names else {}
+    return {"apiGroups": [group], "resources": [kind], **named, "verbs": list(verbs)}
+
+
 def _rights(
     name: str, rules: Sequence[Json], group: str, marks: Mapping[str, str], namespace: str = ""
 ) -> list[Json]:
@@ -386,30 +370,14 @@ def _rights(
 def _runner(namespace: str, group: str, marks: Mapping[str, str]) -> list[Json]:
     """The objects that grant the functions their rights in a namespace."""
     rules = [
-        {
-            "apiGroups": [""],
-            "resources": ["configmaps"],
-            "verbs": ["get", "list", "create", "delete"],
-        },
-        {
-            "apiGroups": [""],
-            "resources": ["pods"],
-            "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
-        },
-        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+        _rule("configmaps", "get", "list", "create", "delete"),
+        _rule("pods", "get", "list", "watch", "create", "delete", "deletecollection"),
+        _rule("pods/log", "get"),
         # Why no node comes for a pod.
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
-        {
-            "apiGroups": ["apps"],
-            "resources": ["daemonsets"],
-            "verbs": ["get", "list", "create", "delete"],
-        },
+        _rule("events", "list"),
+        _rule("daemonsets.apps", "get", "list", "create", "delete"),
         # The ways to servers through kube-proxy, and the headless Service of workloads.
-        {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "create"]},
-        {
-            "apiGroups": ["discovery.k8s.io"],
-            "resources": ["endpointslices"],
-            "verbs": ["get", "list", "create", "delete"],
-        },
+        _rule("services", "get", "list", "create"),
+        _rule("endpointslices.discovery.k8s.io", "get", "list", "create", "delete"),
     ]
     return _rights("runner", rules, group, marks, namespace)
