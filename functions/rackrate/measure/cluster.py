@@ -211,7 +211,7 @@ class Cluster:
 
     def get(self, path: str) -> Json | None:
         """One object, or None when it does not exist."""
-        with _translated(self.name, missing_is_fine=True):
+        with _translated(self.name, HTTPStatus.NOT_FOUND):
             manifest: Json = json.loads(self._request("GET", path).data)
             return manifest
         return None
@@ -221,13 +221,8 @@ class Cluster:
 
         Use it for optional information.
         """
-        with _translated(self.name, missing_is_fine=True):
-            try:
-                manifest: Json = json.loads(self._request("GET", path).data)
-            except ApiError as error:
-                if error.status == HTTPStatus.FORBIDDEN:
-                    return None
-                raise
+        with _translated(self.name, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            manifest: Json = json.loads(self._request("GET", path).data)
             return manifest
         return None
 
@@ -240,7 +235,7 @@ class Cluster:
         Raises:
             AdmissionRefused: a quota, an admission webhook or policy, or the validation refuses it.
         """
-        with _translated(self.name, existing_is_fine=True):
+        with _translated(self.name, HTTPStatus.CONFLICT):
             try:
                 created: Json = json.loads(self._request("POST", path, body=dict(manifest)).data)
             except ApiError as error:
@@ -263,7 +258,7 @@ class Cluster:
 
     def label(self, path: str, labels: Mapping[str, str]) -> None:
         """Add labels to the object at a path, unless it does not exist any more."""
-        with _translated(self.name, missing_is_fine=True):
+        with _translated(self.name, HTTPStatus.NOT_FOUND):
             body = {"metadata": {"labels": dict(labels)}}
             self._request("PATCH", path, body=body, content="application/merge-patch+json")
 
@@ -278,7 +273,7 @@ class Cluster:
         body: Json = {"propagationPolicy": "Foreground" if foreground else "Background"}
         if at_once:
             body["gracePeriodSeconds"] = 0
-        with _translated(self.name, missing_is_fine=True):
+        with _translated(self.name, HTTPStatus.NOT_FOUND):
             self._request("DELETE", path, body=body)
 
     def delete_all(self, path: str, labels: str) -> None:
@@ -311,22 +306,10 @@ class Cluster:
         Raises:
             SlowLog: the node began to send the log, and was too slow.
         """
-        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
-        query = {"container": container, "limitBytes": str(most_bytes + 1)}
-        with _translated(self.name, missing_is_fine=True):
-            try:
-                response = self._request(
-                    "GET", path, query=query, read_seconds=seconds, stream=True
-                )
-            except ApiError as error:
-                if error.status == 400:  # the container has not started, or its log is gone
-                    return None
-                raise
-            try:
-                data = _beginning(response, most_bytes + 1, seconds)
-            finally:
-                # A connection with an unread rest cannot serve another request.
-                response.close()
+        # A bad request is one for a container that has not started, or whose log is gone.
+        with _translated(self.name, HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST):
+            query = {"container": container}
+            data = self._beginning_of_log(namespace, pod, query, most_bytes + 1, seconds)
             text = data[:most_bytes].decode("utf-8", errors="replace")
             return Log(text, len(data) <= most_bytes)
         return None
@@ -343,28 +326,24 @@ class Cluster:
             lines: how many lines to read at most.
             timestamps: whether each line begins with the time when it was printed.
         """
-        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
-        query = {
-            "container": container,
-            "tailLines": str(lines),
-            "limitBytes": str(_LINE_BYTES * lines),
-            **({"timestamps": "true"} if timestamps else {}),
-        }
-        with _translated(self.name, missing_is_fine=True):
-            try:
-                response = self._request(
-                    "GET", path, query=query, read_seconds=_LOG_SECONDS, stream=True
-                )
-            except ApiError:
-                return ""
-            try:
-                data = _beginning(response, _LINE_BYTES * lines, _LOG_SECONDS)
-            except SlowLog:
-                return ""
-            finally:
-                response.close()
+        query = {"container": container, "tailLines": str(lines)}
+        if timestamps:
+            query["timestamps"] = "true"
+        with _translated(self.name), contextlib.suppress(ApiError, SlowLog):
+            most_bytes = _LINE_BYTES * lines
+            data = self._beginning_of_log(namespace, pod, query, most_bytes, _LOG_SECONDS)
             return data.decode("utf-8", errors="replace")
         return ""
+
+    def _beginning_of_log(
+        self, namespace: str, pod: str, query: Mapping[str, str], most_bytes: int, seconds: float
+    ) -> bytes:
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        query = {**query, "limitBytes": str(most_bytes)}
+        response = self._request("GET", path, query=query, read_seconds=seconds, stream=True)
+        # A connection with an unread rest cannot serve another request, and is closed.
+        with contextlib.closing(response):
+            return _beginning(response, most_bytes, seconds)
 
     def watch[T](
         self,
@@ -473,15 +452,13 @@ class _Expired(Exception):
 
 
 @contextlib.contextmanager
-def _translated(
-    cluster: str, *, missing_is_fine: bool = False, existing_is_fine: bool = False
-) -> Iterator[None]:
-    """Turn the libraries' exceptions into our errors."""
+def _translated(cluster: str, *fine: HTTPStatus) -> Iterator[None]:
+    """Turn the libraries' exceptions into our errors. Some statuses of the API are fine."""
     try:
         yield
     except ApiError as error:
         reason = error.message
-        if (missing_is_fine and error.status == 404) or (existing_is_fine and error.status == 409):
+        if error.status in fine:
             return
         if error.status == 429:
             raise Throttled(f"the API of the cluster {cluster}: {reason}") from error
