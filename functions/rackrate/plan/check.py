@@ -8,7 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice
-from rackrate.plan.check_arms import check_arms, check_pairing, choose_baseline, read_arms
+from rackrate.plan.check_arms import (
+    check_differences,
+    check_networks,
+    check_nodes,
+    check_pairing,
+    choose_baseline,
+    read_arms,
+)
 from rackrate.plan.check_tests import (
     check_volumes,
     check_ways,
@@ -71,7 +78,9 @@ def check_plan(
     raw = whole_numbers(raw)
     model = _read_fields(raw, faults)
     arms = read_arms(model, raw, stack_arms, faults)
-    check_arms(arms, stack_arms, nodes, faults, host_network=host_network)
+    check_nodes(arms, stack_arms, nodes, faults)
+    check_networks(arms, host_network, faults)
+    check_differences(arms, faults)
     baseline = choose_baseline(model, list(arms.values()), stack_arms, faults)
     tests = read_tests(model.tests, image, allowed_images, faults, is_ipv6=is_ipv6)
     check_ways(arms, tests, faults)

@@ -74,34 +74,20 @@ def _read_arm(
     return model
 
 
-def check_arms(
+def check_nodes(
     arms: Mapping[str, ArmChoice],
     stack_arms: Sequence[StackArm],
     nodes: Mapping[str, int],
     faults: Faults,
-    *,
-    host_network: bool,
 ) -> None:
-    """Report arms without nodes, in networks that they may not use, and those that are equal.
+    """Report arms without enough nodes.
 
     Args:
         arms: the arms by their path in the plan.
         stack_arms: the stack's arms.
         nodes: number of Ready nodes of each of those, by name.
         faults: where faults are added.
-        host_network: whether the stack allows pods in the network of their nodes.
     """
-    _check_nodes(arms, stack_arms, nodes, faults)
-    _check_networks(arms, host_network, faults)
-    _check_differences(arms, faults)
-
-
-def _check_nodes(
-    arms: Mapping[str, ArmChoice],
-    stack_arms: Sequence[StackArm],
-    nodes: Mapping[str, int],
-    faults: Faults,
-) -> None:
     whereabouts = {arm.name: arm.whereabouts for arm in stack_arms}
     for path, arm in arms.items():
         ready, least = nodes[arm.nodes], 1 if arm.endpoint else LEAST_NODES
@@ -113,7 +99,8 @@ def _check_nodes(
             )
 
 
-def _check_networks(arms: Mapping[str, ArmChoice], host_network: bool, faults: Faults) -> None:
+def check_networks(arms: Mapping[str, ArmChoice], host_network: bool, faults: Faults) -> None:
+    """Report pods in the network of their nodes, where the stack does not allow them."""
     for path, arm in arms.items():
         networks = {"client_network": arm.client_network, "server_network": arm.server_network}
         for side, network in networks.items():
@@ -125,7 +112,7 @@ def _check_networks(arms: Mapping[str, ArmChoice], host_network: bool, faults: F
                 )
 
 
-def _check_differences(arms: Mapping[str, ArmChoice], faults: Faults) -> None:
+def check_differences(arms: Mapping[str, ArmChoice], faults: Faults) -> None:
     """Report arms that are equal in everything but their names."""
     known: dict[ArmChoice, str] = {}
     for path, arm in arms.items():
