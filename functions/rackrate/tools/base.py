@@ -7,7 +7,7 @@ import re
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -335,14 +335,7 @@ class Interval:
     @property
     def numbers(self) -> tuple[float, ...]:
         """All its known numbers."""
-        known = (
-            self.start_seconds,
-            self.end_seconds,
-            self.bits_per_second,
-            self.retransmits,
-            self.congestion_window_bytes,
-        )
-        return tuple(number for number in known if number is not None)
+        return tuple(number for number in astuple(self) if number is not None)
 
 
 @dataclass(frozen=True)
