@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -57,6 +58,10 @@ _IPV6_WARNING = (
 #: The node groups that an arm can have, in the names of attributes.
 _GROUP_NAMES = ("First", "Second", "Third", "Fourth")
 #: States of NAT gateways that count (Amazon VPC user guide, "Amazon VPC quotas").
+#: What the vCPUs of a deployment follow from, but for the instance type of its arms.
+_MACHINES = operator.attrgetter(
+    "arm_count", "node_count", "load_node_count", "load_type", "endpoint_type"
+)
 _COUNTED_GATEWAYS = ["pending", "available", "deleting"]
 
 
@@ -270,8 +275,8 @@ class _Looking:
         had_nodes = (
             bool(old)
             and not is_replaced
-            and _machines(Request.from_properties({**old, "StackName": request.stack_name}))
-            == _machines(request)
+            and _MACHINES(Request.from_properties({**old, "StackName": request.stack_name}))
+            == _MACHINES(request)
         )
         makes_gateway = request.egress == "nat" and old.get("Egress") != "nat"
         vcpus = vpcs = addresses = gateways = None
@@ -400,17 +405,6 @@ class _Looking:
             return float(self._quotas.get_service_quota(**quota)["Quota"]["Value"])
         response = self._quotas.get_aws_default_service_quota(**quota)
         return float(response["Quota"]["Value"])
-
-
-def _machines(request: Request) -> tuple[int, int, int, str, str]:
-    """What the vCPUs of a deployment follow from, but for the instance type of its arms."""
-    return (
-        request.arm_count,
-        request.node_count,
-        request.load_node_count,
-        request.load_type,
-        request.endpoint_type,
-    )
 
 
 def _nodes(request: Request, facts: Facts, *, is_replaced: bool) -> Nodes:
