@@ -76,16 +76,16 @@ class Launched(Document):
     asked again after the wait."""
     access_lost: bool = False
     """Whether the namespace or the rights in it are missing and have to be recreated first."""
-    pods: int
+    pods: int = 0
     """How many were started; 0 when nothing is missing."""
     repeated: tuple[BlockItem, ...] | None = None
     """The items to which they belong, if a make-up item repeats them. Ordinary items are in the
     execution's input already, and a state has room for 600 pairs with a third to spare."""
-    attempt: int
+    attempt: int = 0
     """Which attempt at it this is."""
-    wait_seconds: int
+    wait_seconds: int = 0
     """When to start collecting, or when to ask again."""
-    deadline: int
+    deadline: int = 0
     """When to give up, in seconds since 1970."""
     gave_up: GaveUp | None = None
     """Why the run measures no more once these pods have ended, if it has given up."""
@@ -102,15 +102,14 @@ def launch(run_id: str, item: Item, resources: Resources) -> Launched:
         AccessLost: the namespace or the rights in it are missing again and again.
         NodesBusy: the run does not hold its nodes any more, so another run may measure on them.
     """
-    nothing = Launched(pods=0, attempt=0, wait_seconds=0, deadline=0)
     try:
-        return _launch(run_id, item, nothing, resources)
+        return _launch(run_id, item, resources)
     except ClusterUnreachable as error:
         ask_to_heal(run_id, error, resources.store)
-        return nothing.model_copy(update={"ready": False, "access_lost": True})
+        return Launched(ready=False, access_lost=True)
 
 
-def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) -> Launched:
+def _launch(run_id: str, item: Item, resources: Resources) -> Launched:
     """Choose the trials to measure now, and start their pods if the run goes on and can."""
     store = resources.store
     run = store.runs.update(run_id)
@@ -118,10 +117,10 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     if run is not None and (over := run.gave_up) is None:
         over = _give_up(run_id, _too_many_lost(run, item, store), store)
     if over is not None:
-        return nothing.model_copy(update={"gave_up": over})
+        return Launched(gave_up=over)
     chosen = _choose(run_id, item, store)
     if chosen is None:
-        return nothing
+        return Launched()
     target = chosen.items[0]
     needed = _tests_of(chosen.items, chosen.trials)
     started_after = None if run is None else run.pods_started_after
@@ -132,14 +131,14 @@ def _launch(run_id: str, item: Item, nothing: Launched, resources: Resources) ->
     again = isinstance(item, MakeupItem)
     servers = present_servers(run_id, run, planned, needed, target.block, resources, again=again)
     if servers.wait_seconds:
-        return nothing.model_copy(update={"ready": False, "wait_seconds": servers.wait_seconds})
+        return Launched(ready=False, wait_seconds=servers.wait_seconds)
     workload = _workload(run_id, target, planned, servers.there, resources)
     if workload.waits:
-        return nothing.model_copy(update={"ready": False, "wait_seconds": WAIT_SECONDS})
+        return Launched(ready=False, wait_seconds=WAIT_SECONDS)
     # Not before, because each question would hide what is waited for.
     run = _announce(run_id, item, chosen.items, store)
     launch = _Launch(run_id, run, chosen, planned, servers, workload, lead, deadline, resources)
-    launched = launch.start(nothing)
+    launched = launch.start()
     if not (again and launched.pods):
         return launched
     return launched.model_copy(update={"repeated": tuple(chosen.items)})
@@ -171,12 +170,8 @@ class _Launch:
     deadline_seconds: int
     resources: Resources
 
-    def start(self, nothing: Launched) -> Launched:
-        """Start the pods of the pairs that can be measured now, and write down the others.
-
-        Args:
-            nothing: what to return if no pod is started.
-        """
+    def start(self) -> Launched:
+        """Start the pods of the pairs that can be measured now, and write down the others."""
         store, (items, attempt, trials) = self.resources.store, self.chosen
         obstacles = self._obstacles(_tests_of(items, trials))
         left_out = {pair: each for pair, each in obstacles.items() if each is not None}
@@ -190,16 +185,16 @@ class _Launch:
             starts = agreed_starts(items, running, time.time() + self.lead_seconds)
         refused = self._create(tests_of, starts)
         if refused is None:
-            return nothing.model_copy(update={"ready": False, "wait_seconds": WAIT_SECONDS})
+            return Launched(ready=False, wait_seconds=WAIT_SECONDS)
         if self.run and _waits_for_quota(self.run, [*refused.values()], len(tests_of), store):
-            return nothing.model_copy(update={"ready": False, "wait_seconds": QUOTA_WAIT_SECONDS})
+            return Launched(ready=False, wait_seconds=QUOTA_WAIT_SECONDS)
         reasons |= _reasons(trials, refused)
         if reasons:
             write_down(self.run_id, items, attempt, reasons, self.planned, store)
         started = [tests for pair, tests in tests_of.items() if pair not in refused]
         over = self._end_if_hopeless(bool(left_out), [*refused.values()], len(started))
         if not started:
-            return nothing.model_copy(update={"gave_up": over})
+            return Launched(gave_up=over)
         longest = max(traffic_seconds(tests.values(), items[0].phase) for tests in started)
         if starts:
             ends = (
