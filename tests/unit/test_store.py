@@ -122,8 +122,10 @@ def test_a_repetition_leaves_the_measured_trial_alone_until_it_replaces_it(store
     for expected in (Replaced(True, None), Replaced(False, None)):
         assert store.trials.put_repeat(RUN, again) == expected
     assert store.trials.of(RUN)[KEY] == MEASURED
-    assert store.trials.repeats(RUN, block=1) == {KEY: again}
-    assert store.trials.repeat_states(RUN) == {KEY: TrialState(status="measured", attempt=2)}
+    assert store.trials.of(RUN, 1, "repeat") == {KEY: again}
+    assert store.trials.states(RUN, kind="repeat") == {
+        KEY: TrialState(status="measured", attempt=2)
+    }
     assert store.trials.replace(RUN, again).before == TrialState(status="measured", attempt=1)
     assert store.trials.of(RUN, block=1)[KEY] == again
     assert not store.trials.replace(RUN, MEASURED).written, "an earlier attempt comes too late"

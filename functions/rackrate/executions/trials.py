@@ -9,7 +9,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -27,7 +27,6 @@ ItemKind = Literal["trial", "repeat"]
 
 _KEY_FIELDS = ("block", "arm", "test", "client", "server")  # in the order of TrialKey
 _STATE_FIELDS = (*_KEY_FIELDS, *TrialState.model_fields)
-_KEYS_OF_ITEMS = ("pk", "sk", "run_id")
 #: How many trials are written with one request, of at most 100 items and 4 MB, and the errors of
 #: DynamoDB after which it has written none of them (Amazon DynamoDB API reference,
 #: TransactWriteItems).
@@ -60,17 +59,19 @@ class Trials:
     def __init__(self, table: Table, objects: Objects) -> None:
         self._table, self._objects = table, objects
 
-    def of(self, run_id: str, block: int | None = None) -> dict[TrialKey, Trial]:
-        """The trials of a run or of one block with all their attributes."""
-        return _by_key(self._table.query(f"run#{run_id}", _prefix("trial", block)))
+    def of(
+        self, run_id: str, block: int | None = None, kind: ItemKind = "trial"
+    ) -> dict[TrialKey, Trial]:
+        """The trials of a run or of one block, or their latest repetitions, with all attributes."""
+        items = self._table.query(f"run#{run_id}", _prefix(kind, block))
+        trials = (read_item(Trial, item) for item in items)
+        return {trial.key: trial for trial in trials}
 
-    def repeats(self, run_id: str, block: int) -> dict[TrialKey, Trial]:
-        """The latest repetitions of a block's measured trials, with all their attributes."""
-        return _by_key(self._table.query(f"run#{run_id}", _prefix("repeat", block)))
-
-    def states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
-        """The states of the trials of a run or of one block; block 0 is the warm-up."""
-        return self._states(run_id, _prefix("trial", block))
+    def states(
+        self, run_id: str, block: int | None = None, kind: ItemKind = "trial"
+    ) -> dict[TrialKey, TrialState]:
+        """The states of the same; block 0 is the warm-up."""
+        return _by_state(self._table.query(f"run#{run_id}", _prefix(kind, block), _STATE_FIELDS))
 
     def states_of(self, run_id: str, keys: Sequence[TrialKey]) -> dict[TrialKey, TrialState]:
         """The states of these trials, as far as they are stored.
@@ -79,13 +80,6 @@ class Trials:
         """
         sks = [_sort_key("trial", key) for key in keys]
         return _by_state(self._table.get_many(f"run#{run_id}", sks, _STATE_FIELDS))
-
-    def repeat_states(self, run_id: str, block: int | None = None) -> dict[TrialKey, TrialState]:
-        """The states of the latest repetitions of measured trials of a run or of one block."""
-        return self._states(run_id, _prefix("repeat", block))
-
-    def _states(self, run_id: str, prefix: str) -> dict[TrialKey, TrialState]:
-        return _by_state(self._table.query(f"run#{run_id}", prefix, _STATE_FIELDS))
 
     def put_many(
         self, run_id: str, trials: Sequence[Trial], pool: ThreadPoolExecutor
@@ -157,7 +151,8 @@ class Trials:
                 ReturnValues="ALL_OLD",
             )
             before = response.get("Attributes")
-            return Replaced(True, None if before is None else _trial_state(from_item(before)))
+            state = None if before is None else read_item(TrialState, from_item(before))
+            return Replaced(True, state)
         return Replaced(False, None)
 
     def forget(self, run_id: str, *, apart_from: Iterable[TrialKey]) -> None:
@@ -210,10 +205,7 @@ class Trials:
 
     def verdicts(self, run_id: str) -> list[Verdict]:
         """The verdicts of a run."""
-        return [
-            Verdict.from_json(_without_keys(item))
-            for item in self._table.query(f"run#{run_id}", "verdict#")
-        ]
+        return [read_item(Verdict, item) for item in self._table.query(f"run#{run_id}", "verdict#")]
 
     def put_verdict(self, run_id: str, verdict: Verdict) -> None:
         """Write a verdict; a repeated analysis overwrites it."""
@@ -235,19 +227,8 @@ def _item(run_id: str, kind: ItemKind, trial: Trial) -> Json:
     return {**trial.to_item(), **keys}
 
 
-def _without_keys(item: Mapping[str, Any]) -> Json:
-    return {name: value for name, value in item.items() if name not in _KEYS_OF_ITEMS}
-
-
-def _by_key(items: Iterable[Json]) -> dict[TrialKey, Trial]:
-    # Not strict, because DynamoDB returns lists where the models have tuples.
-    trials = (Trial.model_validate(_without_keys(item), strict=False) for item in items)
-    return {trial.key: trial for trial in trials}
-
-
 def _by_state(items: Iterable[Json]) -> dict[TrialKey, TrialState]:
-    return {TrialKey(*(item[field] for field in _KEY_FIELDS)): _trial_state(item) for item in items}
-
-
-def _trial_state(item: Mapping[str, Any]) -> TrialState:
-    return read_item(TrialState, item)
+    return {
+        TrialKey(*(item[field] for field in _KEY_FIELDS)): read_item(TrialState, item)
+        for item in items
+    }

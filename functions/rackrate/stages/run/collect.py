@@ -385,7 +385,7 @@ def _tried(run_id: str, items: Sequence[BlockItem], attempt: int, store: Store) 
     repeats: dict[TrialKey, Attempted] = {}
     for block in {item.block for item in items}:
         trials |= store.trials.states(run_id, block)
-        repeats |= store.trials.repeat_states(run_id, block)
+        repeats |= store.trials.states(run_id, block, "repeat")
     return Tried(trials, repeats)
 
 
@@ -397,7 +397,8 @@ def _let_repeats_count(
     store: Store,
 ) -> None:
     """Put what a repetition measured of all partners in place of what was measured before."""
-    trials, repeats = store.trials.of(run_id, item.block), store.trials.repeats(run_id, item.block)
+    trials = store.trials.of(run_id, item.block)
+    repeats = store.trials.of(run_id, item.block, "repeat")
     for key in repeated_together(item, attempt, partners_of, Tried(trials, repeats)):
         repeat = repeats.get(key)
         trial = trials[key] if repeat is None or repeat.attempt != attempt else repeat

@@ -345,7 +345,7 @@ def _choose(run_id: str, item: Item, store: Store) -> Repetition | None:
             key for each in ordinary for key in missing_trials(each, stored) if key not in stored
         ]
         return Repetition(ordinary, 1, missing) if missing else None
-    tried = Tried(store.trials.states(run_id), store.trials.repeat_states(run_id))
+    tried = Tried(store.trials.states(run_id), store.trials.states(run_id, kind="repeat"))
     items = up_to_batch(store.runs.items(run_id, item.schedule), item.batch)
     return choose_makeup(items, tried)
 
@@ -428,7 +428,7 @@ def _too_many_lost(run: RunRecord, item: Item, store: Store) -> GaveUp | None:
         return None
     items = store.runs.items(run.id)
     stored = store.trials.states(run.id)
-    tried = Tried(stored, store.trials.repeat_states(run.id))
+    tried = Tried(stored, store.trials.states(run.id, kind="repeat"))
     lost, planned = losses_beyond_repair(items, item, tried), len(planned_trials(items))
     if lost <= tolerated * planned:
         return None
