@@ -207,7 +207,7 @@ def build_results(
         metrics=metrics_of(planned.plan.tests),
         arms=arms,
         trials=counts,
-        warm_up=_warm_up([trial for trial in trials if trial.warm_up]),
+        warm_up=warm_up_of([trial for trial in trials if trial.warm_up]),
         mark_notes=tuple(wording.mark_notes(analysis.marks, counts.measured)),
         warnings=tuple(dict.fromkeys(warnings)),
         launches=tuple(launches),
@@ -272,12 +272,7 @@ def metrics_of(tests: Iterable[TestBase]) -> tuple[MetricOfTest, ...]:
     )
 
 
-def no_warm_up() -> WarmUp:
-    """A warm-up without trials."""
-    return _warm_up(())
-
-
-def _warm_up(trials: Sequence[Trial]) -> WarmUp:
+def warm_up_of(trials: Sequence[Trial]) -> WarmUp:
     """The warm-up's trials, which no verdict uses."""
     measured = sum(trial.is_measured for trial in trials)
     return WarmUp(

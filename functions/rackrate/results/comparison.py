@@ -17,7 +17,7 @@ from rackrate.measure.trials import RawValues, Trial
 from rackrate.plan.faults import kind_of, shown
 from rackrate.plan.fields import LEAST_RUNS, STARTED_BY
 from rackrate.plan.planned_run import PlannedRun
-from rackrate.results.build import RunTimes, count_trials, metrics_of, no_warm_up, versions_of
+from rackrate.results.build import RunTimes, count_trials, metrics_of, versions_of, warm_up_of
 from rackrate.tools.base import TestBase
 from rackrate.verdict import analysis, wording
 from rackrate.verdict.analysis import close_in_time, cross_verdicts, not_recorded
@@ -243,7 +243,7 @@ def _compared_runs(
         metrics=metrics_of(tests),
         arms=arms,
         trials=counts,
-        warm_up=no_warm_up(),
+        warm_up=warm_up_of(()),
         verdicts=tuple(verdicts),
         regressions=(),
         regression_differences=None,
