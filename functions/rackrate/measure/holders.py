@@ -31,16 +31,16 @@ def hold(
         The holders.
     """
     path = pods_path("pod", settings)
-    labels = {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "holder"}
-    owner = cluster.create(
+    labels = manifests.run_labels(run_id, "holder")
+    existing = cluster.create(
         f"/api/v1/namespaces/{settings.namespace}/configmaps",
         manifests.owner(run_id, execution_arn),
     )
+    owner = manifests.Owner(run_id, existing["metadata"]["uid"])
     pods = {pod["metadata"]["name"]: pod for pod in cluster.list(path, manifests.selector(labels))}
     holders = [
         manifests.holder(
-            run_id=run_id,
-            owner_uid=owner["metadata"]["uid"],
+            owner=owner,
             arm=arm,
             number=number,
             image=settings.tool_image,

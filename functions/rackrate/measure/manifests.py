@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rackrate.measure.starts import STARTS, Start, waiting
 from rackrate.plan.items import BlockItem, Pair, Phase
@@ -70,6 +71,11 @@ def owner_name(run_id: str) -> str:
     return f"run-{short_hash(run_id)}"
 
 
+def run_labels(run_id: str, role: str) -> dict[str, str]:
+    """The labels that all objects of a run with the same role share."""
+    return {RUN: run_label(run_id), ROLE: role}
+
+
 def selector(labels: Mapping[str, object]) -> str:
     """A label selector for the Kubernetes API."""
     return ",".join(f"{key}={value}" for key, value in labels.items())
@@ -82,25 +88,52 @@ def owner(run_id: str, execution_arn: str) -> Json:
         "kind": "ConfigMap",
         "metadata": {
             "name": owner_name(run_id),
-            "labels": {RUN: run_label(run_id), ROLE: "owner"},
+            "labels": run_labels(run_id, "owner"),
             "annotations": {RUN_ID: run_id, EXECUTION: execution_arn},
         },
         "immutable": True,
     }
 
 
-def owned_by(run_id: str, owner_uid: str) -> list[Json]:
-    """The owner references of an object that the run's owner object owns."""
-    return [
-        {
+@dataclass(frozen=True)
+class Owner:
+    """The object that owns a run's objects in a namespace.
+
+    Attributes:
+        run_id: the run.
+        uid: the UID of the object.
+    """
+
+    run_id: str
+    uid: str
+
+    def name(self, part: str) -> str:
+        """The name of an object of the run."""
+        return f"{owner_name(self.run_id)}-{part}"
+
+    def manifest(
+        self,
+        kind: str,
+        name: str,
+        labels: Mapping[str, str],
+        *,
+        api: str = "v1",
+        annotations: Mapping[str, str] | None = None,
+        **content: Any,
+    ) -> Json:
+        """An object that it owns, with this content beside its metadata."""
+        reference = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "name": owner_name(run_id),
-            "uid": owner_uid,
+            "name": owner_name(self.run_id),
+            "uid": self.uid,
             # Foreground deletion of the owner waits for objects with this flag.
             "blockOwnerDeletion": True,
         }
-    ]
+        metadata: Json = {"name": name, "labels": dict(labels), "ownerReferences": [reference]}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        return {"apiVersion": api, "kind": kind, "metadata": metadata, **content}
 
 
 #: Where no test needs a server, this one gives ping a pod to reach. Every image with coreutils or
@@ -122,8 +155,7 @@ def servers_of(tests: Sequence[TestBase]) -> list[Server]:
 
 def servers(
     *,
-    run_id: str,
-    owner_uid: str,
+    owner: Owner,
     nodes: StackArm,
     network: Network,
     tests: Sequence[TestBase],
@@ -135,35 +167,29 @@ def servers(
     Several of the plan's arms may use the same nodes and share it.
 
     Args:
-        run_id: the run.
-        owner_uid: the UID of its owner object in the DaemonSet's namespace.
+        owner: the run's owner object in the DaemonSet's namespace.
         nodes: the stack's arm, or the load nodes.
         network: the network of its pods.
         tests: the plan's tests.
         image: the tools' image.
         tolerations: the taints that its pods tolerate.
     """
-    labels = {RUN: run_label(run_id), ROLE: "server", ARM: nodes.name, NETWORK: network}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {
-            "name": f"{owner_name(run_id)}-{nodes.name}-{network}",
-            "labels": labels,
-            "ownerReferences": owned_by(run_id, owner_uid),
-        },
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels, "annotations": HOLD},
-                "spec": {
-                    **pod_spec(network, tolerations),
-                    "affinity": nodes.selector.affinity,
-                    "containers": [_server(server, image) for server in servers_of(tests)],
-                },
-            },
-        },
+    labels = {**run_labels(owner.run_id, "server"), ARM: nodes.name, NETWORK: network}
+    spec = {
+        **pod_spec(network, tolerations),
+        "affinity": nodes.selector.affinity,
+        "containers": [_server(server, image) for server in servers_of(tests)],
     }
+    return owner.manifest(
+        "DaemonSet",
+        owner.name(f"{nodes.name}-{network}"),
+        labels,
+        api="apps/v1",
+        spec={
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels, "annotations": HOLD}, "spec": spec},
+        },
+    )
 
 
 def ports_of(tests: Sequence[TestBase]) -> list[Port]:
@@ -176,26 +202,22 @@ class Front:
     """What lets clients reach a run's servers through Services.
 
     Attributes:
-        run_id: the run.
-        owner_uid: the UID of its owner object in the servers' namespace.
+        owner: the run's owner object in the servers' namespace.
         ports: the ports of the servers, at least one.
     """
 
-    run_id: str
-    owner_uid: str
+    owner: Owner
     ports: Sequence[Port]
 
     def service(self, place: str) -> Json:
         """A Service in front of the server in a place, without a selector."""
-        return {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {
-                **self._metadata(self._name(place), {}),
-                "annotations": {SERVER_NODE: place},
-            },
-            "spec": {"type": "ClusterIP", "ports": self._ports},
-        }
+        return self.owner.manifest(
+            "Service",
+            self._name(place),
+            self._labels,
+            annotations={SERVER_NODE: place},
+            spec={"type": "ClusterIP", "ports": self._ports},
+        )
 
     def endpoint_slice(self, place: str, address: str) -> Json:
         """The endpoint of a `service`. Another address has a slice of another name."""
@@ -204,24 +226,22 @@ class Front:
             SERVICE_NAME: service,
             "endpointslice.kubernetes.io/managed-by": "rackrate.dev",
         }
-        return {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": self._metadata(f"{service}-{short_hash(address)}", labels),
-            "addressType": "IPv6" if ":" in address else "IPv4",
-            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
-            "ports": self._ports,
-        }
+        return self.owner.manifest(
+            "EndpointSlice",
+            f"{service}-{short_hash(address)}",
+            self._labels | labels,
+            api="discovery.k8s.io/v1",
+            addressType="IPv6" if ":" in address else "IPv4",
+            endpoints=[{"addresses": [address], "conditions": {"ready": True}}],
+            ports=self._ports,
+        )
 
     def _name(self, place: str) -> str:
-        return f"{owner_name(self.run_id)}-{short_hash(place)}"
+        return self.owner.name(short_hash(place))
 
-    def _metadata(self, name: str, labels: Mapping[str, str]) -> Json:
-        return {
-            "name": name,
-            "labels": {RUN: run_label(self.run_id), ROLE: "service", **labels},
-            "ownerReferences": owned_by(self.run_id, self.owner_uid),
-        }
+    @property
+    def _labels(self) -> dict[str, str]:
+        return run_labels(self.owner.run_id, "service")
 
     @property
     def _ports(self) -> list[Json]:
@@ -257,8 +277,7 @@ def _server(server: Server, image: str) -> Json:
 def client_labels(run_id: str, item: BlockItem, attempt: int) -> dict[str, str]:
     """The labels that all client pods of one attempt at a series share, by its first item."""
     return {
-        RUN: run_label(run_id),
-        ROLE: "client",
+        **run_labels(run_id, "client"),
         BLOCK: str(item.block),
         ROUND: str(item.round),
         ATTEMPT: str(attempt),
@@ -270,7 +289,6 @@ class Clients:
     """What the client pods of one attempt at a series have in common.
 
     Attributes:
-        run_id: the run.
         item: the first item of the series.
         attempt: 1, or more for a repetition.
         image: the tools' image.
@@ -279,7 +297,6 @@ class Clients:
         deadline_seconds: how long after its start a pod is ended.
     """
 
-    run_id: str
     item: BlockItem
     attempt: int
     image: str
@@ -292,7 +309,7 @@ class Clients:
         pair: Pair,
         tests: Mapping[str, TestBase],
         *,
-        owner_uid: str,
+        owner: Owner,
         node: str,
         server_address: str,
         members: Sequence[str],
@@ -305,14 +322,14 @@ class Clients:
         Args:
             pair: the places of the two nodes.
             tests: the tests to run, in order, by container.
-            owner_uid: the UID of the run's owner object.
+            owner: the run's owner object.
             node: the name of the node in the client's place.
             server_address: IP address of the server's pod, or of the endpoint.
             members: the IP addresses of the members of the item's workload, in their order.
         """
         hashed = short_hash(json.dumps([pair.arm, pair.client, pair.server]))
         item = self.item
-        name = f"{owner_name(self.run_id)}-{item.block}-{item.round}-{hashed}-{self.attempt}"
+        name = owner.name(f"{item.block}-{item.round}-{hashed}-{self.attempt}")
         starts = {each: self.starts[each].at for each in tests} if self.starts else {}
         files = {} if item.workload is None else item.workload.load_files
         before: list[Json] = []
@@ -331,30 +348,26 @@ class Clients:
             number = int(short_hash(name), 16)
             of_load = _of_load(item.workload, item.phase, members, self.image, number=number)
             before, containers = of_load[:-1], of_load[-1:]
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "labels": {**client_labels(self.run_id, item, self.attempt), ARM: pair.arm},
-                "annotations": {
-                    **HOLD,
-                    MAIN: containers[-1]["name"],
-                    CLIENT_NODE: pair.client,
-                    SERVER_NODE: pair.server,
-                    **({STARTS: json.dumps(starts)} if starts else {}),
-                    **{f"{FILE}-{file}": content for file, content in files.items()},
-                },
-                "ownerReferences": owned_by(self.run_id, owner_uid),
+        return owner.manifest(
+            "Pod",
+            name,
+            {**client_labels(owner.run_id, item, self.attempt), ARM: pair.arm},
+            annotations={
+                **HOLD,
+                MAIN: containers[-1]["name"],
+                CLIENT_NODE: pair.client,
+                SERVER_NODE: pair.server,
+                **({STARTS: json.dumps(starts)} if starts else {}),
+                **{f"{FILE}-{file}": content for file, content in files.items()},
             },
-            "spec": {
+            spec={
                 **self._pod_spec(pair.client_network, tests.values(), files),
                 # The plan chose the node, so the pod skips the scheduler.
                 "nodeName": node,
                 "initContainers": before,
                 "containers": containers,
             },
-        }
+        )
 
     def _pod_spec(
         self, network: Network, tests: Collection[TestBase], files: Mapping[str, str]
@@ -391,32 +404,34 @@ def _of_load(
     """The containers of a load pod: one for the phase, and one to clear after a measurement."""
     mounts = [{"name": "files", "mountPath": FILES, "readOnly": True}] * bool(workload.load_files)
     environment = {**workload.environment, "POD_NUMBER": str(number)}
-    named: dict[str, list[str] | None] = {}
-    if phase == "load":
-        named[workload.name] = workload.load_argv(members)
-    else:
-        named[workload.name] = workload.measure_argv(members)
-        named[workload.name + CLEAR] = workload.clear_argv(members)
-    containers = {
-        name: container(name, argv, workload.load_image or image)
-        for name, argv in named.items()
+    commands: dict[str, list[str] | None] = {workload.name: workload.load_argv(members)}
+    if phase == "measure":
+        commands[workload.name] = workload.measure_argv(members)
+        commands[workload.name + CLEAR] = workload.clear_argv(members)
+    containers = [
+        container(name, argv, workload.load_image or image)
+        for name, argv in commands.items()
         if argv is not None
-    }
+    ]
     return [
         each
         | {
-            "env": [{"name": n, "value": value} for n, value in environment.items()],
+            "env": env(environment),
             "resources": resources(workload.cpu, workload.load_memory_mib),
             "volumeMounts": [*each["volumeMounts"], *mounts],
         }
-        for each in containers.values()
+        for each in containers
     ]
+
+
+def env(variables: Mapping[str, str]) -> list[Json]:
+    """Environment variables of a container."""
+    return [{"name": name, "value": value} for name, value in variables.items()]
 
 
 def holder(
     *,
-    run_id: str,
-    owner_uid: str,
+    owner: Owner,
     arm: StackArm,
     number: int,
     image: str,
@@ -428,31 +443,26 @@ def holder(
     keeps the node until the run ends.
 
     Args:
-        run_id: the run.
-        owner_uid: the UID of its owner object.
+        owner: the run's owner object.
         arm: the arm.
         number: differs from those of the arm's other holders.
         image: the tools' image.
         tolerations: the taints that it tolerates.
     """
-    labels = {RUN: run_label(run_id), ROLE: "holder", ARM: arm.name}
+    labels = {**run_labels(owner.run_id, "holder"), ARM: arm.name}
     apart = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"{owner_name(run_id)}-{arm.name}-holder-{number}",
-            "labels": labels,
-            "annotations": HOLD,
-            "ownerReferences": owned_by(run_id, owner_uid),
-        },
-        "spec": {
+    return owner.manifest(
+        "Pod",
+        owner.name(f"{arm.name}-holder-{number}"),
+        labels,
+        annotations=HOLD,
+        spec={
             **pod_spec("pod", tolerations),
             "affinity": {**arm.selector.affinity, "podAntiAffinity": {required: [apart]}},
             "containers": [container(_IDLE.name, _IDLE.argv, image)],
         },
-    }
+    )
 
 
 def pod_spec(

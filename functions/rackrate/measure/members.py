@@ -16,6 +16,7 @@ from typing import NamedTuple
 from rackrate.foreign import plain
 from rackrate.measure import cpu_use, manifests
 from rackrate.measure.cluster import Cluster
+from rackrate.measure.manifests import Owner
 from rackrate.measure.networks import pods_path
 from rackrate.measure.obstacles import absence
 from rackrate.measure.pods import missing_part, outcome
@@ -30,6 +31,8 @@ from rackrate_contract.results import MemberStart
 from rackrate_contract.selectors import Toleration
 
 TEST, MEMBER = "rackrate.dev/test", "rackrate.dev/member"
+#: The role of members among the objects of a run.
+ROLE = "member"
 #: How long the image of a member may take to come, besides the seconds until it is ready.
 PULL_SECONDS = 300
 #: The kubelet would end a member that its probe calls late. Await servers says why it is late.
@@ -37,8 +40,6 @@ _PROBES = 86_400
 _REASON_LENGTH = 450
 #: The volume of a member's data.
 _DATA = "data"
-#: An annotation: the container of a pod that kubectl means if one names none.
-_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 #: How many lines of its log are read of a member that ended.
 _LINES = 100
 
@@ -99,28 +100,12 @@ class Member(NamedTuple):
         )
 
 
-def labels(run_id: str) -> dict[str, str]:
-    """The labels that all members of a run share."""
-    return {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "member"}
-
-
-def service(run_id: str, owner_uid: str) -> Json:
+def service(owner: Owner) -> Json:
     """The headless Service that gives members of all workloads their names."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {
-            "name": manifests.owner_name(run_id),
-            "labels": labels(run_id),
-            "ownerReferences": manifests.owned_by(run_id, owner_uid),
-        },
-        # Without ports: each workload has its own, and names need none.
-        "spec": {
-            "clusterIP": "None",
-            "selector": labels(run_id),
-            "publishNotReadyAddresses": True,
-        },
-    }
+    labels = manifests.run_labels(owner.run_id, ROLE)
+    # Without ports: each workload has its own, and names need none.
+    spec = {"clusterIP": "None", "selector": labels, "publishNotReadyAddresses": True}
+    return owner.manifest("Service", manifests.owner_name(owner.run_id), labels, spec=spec)
 
 
 def of_plan(planned: PlannedRun) -> list[tuple[WorkloadTest, Arm]]:
@@ -132,38 +117,22 @@ def _hosts(test: WorkloadTest, arm: str) -> list[str]:
     return host_names(test, arm, manifests.short_hash(f"{test.name}/{arm}"))
 
 
-class _Common(NamedTuple):
-    """What all objects of a workload in an arm have in common."""
-
-    run_id: str
-    owner_uid: str
-    test: WorkloadTest
-    arm: str
-
-    def metadata(self, host: str) -> Json:
-        return {
-            "name": f"{manifests.owner_name(self.run_id)}-{host}",
-            "labels": {
-                **labels(self.run_id),
-                manifests.ARM: self.arm,
-                TEST: self.test.name,
-                MEMBER: host,
-            },
-            "ownerReferences": manifests.owned_by(self.run_id, self.owner_uid),
-        }
+def _labels(run_id: str, test: WorkloadTest, arm: str, host: str) -> dict[str, str]:
+    of_run = manifests.run_labels(run_id, ROLE)
+    return {**of_run, manifests.ARM: arm, TEST: test.name, MEMBER: host}
 
 
-def files(run_id: str, owner_uid: str, test: WorkloadTest, arm: str) -> list[Json]:
+def files(owner: Owner, test: WorkloadTest, arm: str) -> list[Json]:
     """A ConfigMap with the files of each member; none where a workload has no files."""
-    common, names = _Common(run_id, owner_uid, test, arm), _dns_names(run_id, test, arm)
+    names = _dns_names(owner.run_id, test, arm)
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": common.metadata(host),
-            "immutable": True,
-            "data": dict(content),
-        }
+        owner.manifest(
+            "ConfigMap",
+            owner.name(host),
+            _labels(owner.run_id, test, arm, host),
+            immutable=True,
+            data=dict(content),
+        )
         for index, host in enumerate(_hosts(test, arm))
         if (content := test.files(index, names))
     ]
@@ -176,8 +145,7 @@ def _dns_names(run_id: str, test: WorkloadTest, arm: str) -> list[str]:
 
 def pods(
     *,
-    run_id: str,
-    owner_uid: str,
+    owner: Owner,
     test: WorkloadTest,
     arm: Arm,
     load_nodes: Sequence[Node],
@@ -187,38 +155,37 @@ def pods(
     """The pods of a workload's members in an arm.
 
     Args:
-        run_id: the run.
-        owner_uid: the UID of its owner object.
+        owner: the run's owner object.
         test: the workload.
         arm: the arm.
         load_nodes: the run's load nodes.
         image: the tools' image.
         tolerations: the taints that the pods tolerate.
     """
-    common, names = _Common(run_id, owner_uid, test, arm.name), _dns_names(run_id, test, arm.name)
+    names = _dns_names(owner.run_id, test, arm.name)
     nodes = places(test, arm, load_nodes).members
     created = []
     for index, (host, node) in enumerate(zip(_hosts(test, arm.name), nodes, strict=True)):
-        metadata = common.metadata(host)
-        files = metadata["name"] if test.files(index, names) else None
+        name = owner.name(host)
+        files = name if test.files(index, names) else None
         containers = [
             # The kubelet starts them in this order, so that a member's pod is ready when it is.
             _counting(test, image),
             _container(index, names, test, image, has_files=files is not None),
         ]
-        annotations = {**manifests.HOLD, _DEFAULT_CONTAINER: test.name}
         created.append(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {**metadata, "annotations": annotations},
-                "spec": {
+            owner.manifest(
+                "Pod",
+                name,
+                _labels(owner.run_id, test, arm.name, host),
+                annotations={**manifests.HOLD, manifests.MAIN: test.name},
+                spec={
                     **_pod_spec(test, node, files, tolerations),
                     "hostname": host,
-                    "subdomain": manifests.owner_name(run_id),
+                    "subdomain": manifests.owner_name(owner.run_id),
                     "containers": containers,
                 },
-            }
+            )
         )
     return created
 
@@ -287,7 +254,7 @@ def _container(
         probe = {"httpGet": {"path": test.ready_path, "port": first}}
     own_address = {"fieldRef": {"fieldPath": "status.podIP"}}
     manifest |= {
-        "env": [{"name": "POD_IP", "valueFrom": own_address}, *environment(test)],
+        "env": [{"name": "POD_IP", "valueFrom": own_address}, *manifests.env(test.environment)],
         "ports": [{"containerPort": p.number, "protocol": p.protocol} for p in test.ports],
         "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": _PROBES},
         "resources": manifests.resources(test.cpu, test.memory_mib),
@@ -314,11 +281,6 @@ def _counting(test: WorkloadTest, image: str) -> Json:
     reserved = manifests.resources(cpu_use.CPUS, cpu_use.MEMORY_MIB)
     limits = {"memory": f"{cpu_use.MOST_MEMORY_MIB}Mi"}
     return manifest | {"resources": {**reserved, "limits": limits}, "volumeMounts": []}
-
-
-def environment(test: WorkloadTest) -> list[Json]:
-    """The environment variables of members and load pods."""
-    return [{"name": name, "value": value} for name, value in test.environment.items()]
 
 
 def members(
@@ -404,7 +366,7 @@ def read(
 
     One that ended has its last words, and one that has no volume the message of its claim.
     """
-    selector = manifests.selector({**labels(run_id), TEST: test.name})
+    selector = manifests.selector({**manifests.run_labels(run_id, ROLE), TEST: test.name})
     pods = cluster.list(pods_path("pod", settings), selector)
     of_arms = {arm.name: members(run_id, test, arm, planned, pods, nodes) for arm in planned.arms}
     claims: Mapping[str, str] = {}

@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from rackrate.errors import ServersNotReady
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Cluster
-from rackrate.measure.networks import namespace_of
+from rackrate.measure.manifests import Owner
+from rackrate.measure.networks import pods_path
 from rackrate.measure.pods import INITIALIZING, failed_init_containers, missing_part
 from rackrate.settings import Settings
 from rackrate_contract.arms import Network
 from rackrate_contract.document import Json
 
 
-def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Json:
+def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Owner:
     """The run's owner object in a namespace.
 
     Raises:
@@ -23,7 +24,7 @@ def owner_of(run_id: str, namespace: str, cluster: Cluster) -> Json:
     owner = find_owner(run_id, namespace, cluster)
     if owner is None:
         raise ServersNotReady("the run's owner object was deleted, and its servers with it")
-    return owner
+    return Owner(run_id, owner["metadata"]["uid"])
 
 
 def find_owner(run_id: str, namespace: str, cluster: Cluster) -> Json | None:
@@ -35,8 +36,8 @@ def addresses_in(
     run_id: str, network: Network, settings: Settings, cluster: Cluster
 ) -> dict[str, str]:
     """The IP addresses of a run's servers in a network, by node name; see `server_addresses`."""
-    path = f"/api/v1/namespaces/{namespace_of(network, settings)}/pods"
-    return server_addresses(cluster.list(path, manifests.selector(server_labels(run_id))))
+    labels = manifests.selector(manifests.run_labels(run_id, "server"))
+    return server_addresses(cluster.list(pods_path(network, settings), labels))
 
 
 def server_addresses(pods: Iterable[Json]) -> dict[str, str]:
@@ -54,11 +55,6 @@ def server_addresses(pods: Iterable[Json]) -> dict[str, str]:
             for condition in pod["status"].get("conditions", [])
         )
     }
-
-
-def server_labels(run_id: str) -> dict[str, str]:
-    """The labels that all servers of a run share."""
-    return {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "server"}
 
 
 def missing_parts(pods: Iterable[Json]) -> list[str]:

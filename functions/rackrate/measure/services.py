@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rackrate.measure import manifests
 from rackrate.measure.cluster import Cluster
+from rackrate.measure.manifests import Owner
 from rackrate.tools.base import TestBase
 from rackrate_contract.document import Json
 
@@ -35,8 +36,7 @@ class Reached(NamedTuple):
 
 def serve(
     *,
-    run_id: str,
-    owner_uid: str,
+    owner: Owner,
     namespace: str,
     addresses: Mapping[str, str],
     tests: Sequence[TestBase],
@@ -47,8 +47,7 @@ def serve(
     Missing objects are created again, and the endpoint of a server with a new address is replaced.
 
     Args:
-        run_id: the run.
-        owner_uid: the UID of its owner object in the namespace.
+        owner: the run's owner object in the namespace.
         namespace: the servers' namespace.
         addresses: the servers' own addresses by place.
         tests: the plan's tests.
@@ -57,10 +56,10 @@ def serve(
     ports = manifests.ports_of(tests)
     if not ports:
         return Reached(addresses, is_new=False)
-    front = manifests.Front(run_id, owner_uid, ports)
+    front = manifests.Front(owner, ports)
     services = f"/api/v1/namespaces/{namespace}/services"
     slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-    existing, existing_slices = (_existing(cluster, path, front) for path in (services, slices))
+    existing, existing_slices = (_existing(cluster, path, owner) for path in (services, slices))
     expected = {_name(front.service(place)): place for place in addresses}
     endpoints = _by_name(front.endpoint_slice(*server) for server in addresses.items())
     missing = [
@@ -83,13 +82,13 @@ def serve(
     )
 
 
-def _existing(cluster: Cluster, path: str, front: manifests.Front) -> dict[str, Json]:
+def _existing(cluster: Cluster, path: str, owner: Owner) -> dict[str, Json]:
     """The run's objects by name, without those that go with an earlier owner object."""
-    labels = manifests.selector({manifests.RUN: manifests.run_label(front.run_id)})
+    labels = manifests.selector({manifests.RUN: manifests.run_label(owner.run_id)})
     return {
         name: manifest
         for name, manifest in _by_name(cluster.list(path, labels)).items()
-        if manifest["metadata"]["ownerReferences"][0]["uid"] == front.owner_uid
+        if manifest["metadata"]["ownerReferences"][0]["uid"] == owner.uid
     }
 
 

@@ -48,7 +48,6 @@ TOLERATED = parse_tolerations("dedicated=bench:NoSchedule")
 def client(tests=TESTS, run_id="run-1", attempt=1, starts=None, **pair):
     chosen = PAIR.model_copy(update=pair)
     clients = manifests.Clients(
-        run_id,
         ITEM,
         attempt,
         image="tools:1",
@@ -59,7 +58,7 @@ def client(tests=TESTS, run_id="run-1", attempt=1, starts=None, **pair):
     return clients.pod(
         chosen,
         {ITEM.container(test): test for test in tests},
-        owner_uid="uid-1",
+        owner=manifests.Owner(run_id, "uid-1"),
         node=chosen.client,
         server_address="10.0.0.9",
         members=(),
@@ -68,8 +67,7 @@ def client(tests=TESTS, run_id="run-1", attempt=1, starts=None, **pair):
 
 def servers(tests=TESTS, network="pod", stack_arm="treatment"):
     return manifests.servers(
-        run_id="run-1",
-        owner_uid="uid-1",
+        owner=manifests.Owner("run-1", "uid-1"),
         nodes=next(each for each in ARMS if each.name == stack_arm),
         network=network,
         tests=tests,
@@ -80,8 +78,7 @@ def servers(tests=TESTS, network="pod", stack_arm="treatment"):
 
 def holder(number=1, stack_arm=ARMS[0]):
     return manifests.holder(
-        run_id="run-1",
-        owner_uid="uid-1",
+        owner=manifests.Owner("run-1", "uid-1"),
         arm=stack_arm,
         number=number,
         image="tools:1",
@@ -225,7 +222,8 @@ def test_two_servers_that_want_one_name_are_refused_before_kubernetes_does():
     ("address", "kind"), [("10.0.0.9", "IPv4"), ("2001:db8::a00:100:0:3", "IPv6")]
 )
 def test_the_endpoint_of_a_service_is_of_its_servers_address_family(address, kind):
-    slice_ = manifests.Front("run-1", "uid-1", [Port(5201)]).endpoint_slice("node-a", address)
+    front = manifests.Front(manifests.Owner("run-1", "uid-1"), [Port(5201)])
+    slice_ = front.endpoint_slice("node-a", address)
     assert (slice_["addressType"], slice_["endpoints"][0]["addresses"]) == (kind, [address])
 
 

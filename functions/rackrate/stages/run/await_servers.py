@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rackrate.errors import ClusterUnreachable, NodesUnavailable, ServersNotReady
 from rackrate.measure import manifests, members
+from rackrate.measure.manifests import Owner
 from rackrate.measure.members import Member, WorkloadStart, WorkloadStarts
 from rackrate.measure.networks import namespace_of, pods_path
 from rackrate.measure.node_groups import why_lacking
@@ -23,7 +24,6 @@ from rackrate.measure.servers import (
     find_owner,
     missing_parts,
     server_addresses,
-    server_labels,
     why_waiting,
 )
 from rackrate.measure.services import serve
@@ -150,7 +150,7 @@ def _watch(
         ServersNotReady: the image or its registry lacks something.
     """
     settings, cluster = resources.settings, resources.cluster
-    labels = manifests.selector(server_labels(run_id))
+    labels = manifests.selector(manifests.run_labels(run_id, "server"))
     missing: set[str] = set()
     complaints: list[str] = []
     addresses: dict[Network, Mapping[str, str]] = {}
@@ -242,7 +242,7 @@ def _await_members(
 
     pods, _ = cluster.watch(
         pods_path("pod", settings),
-        manifests.selector(members.labels(run_id)),
+        manifests.selector(manifests.run_labels(run_id, members.ROLE)),
         lambda pod: pod,
         settled,
         seconds=seconds,
@@ -282,7 +282,7 @@ class Servers(NamedTuple):
 
     Attributes:
         wait_seconds: when to ask again; 0 when there is nothing worth waiting for.
-        owners: the UID of the owner object of client pods, by their network.
+        owners: the owner object of client pods, by their network.
         addresses: the IP addresses of the servers by place, by their network.
         services: those of the Services in front of them, for the pairs that need one.
         nodes: the nodes in the places where they were replaced, by place.
@@ -292,7 +292,7 @@ class Servers(NamedTuple):
     """
 
     wait_seconds: int
-    owners: Mapping[Network, str]
+    owners: Mapping[Network, Owner]
     addresses: Mapping[Network, Mapping[str, str]]
     services: Mapping[Network, Mapping[str, str]]
     nodes: Mapping[str, Node]
@@ -428,7 +428,7 @@ def _serve(
     planned: PlannedRun,
     places: Mapping[Network, Set[str]],
     addresses: Mapping[Network, Mapping[str, str]],
-    owners: Mapping[Network, str],
+    owners: Mapping[Network, Owner],
     resources: Resources,
 ) -> tuple[dict[Network, Mapping[str, str]], bool]:
     """Let the servers in these places be reached through Services, as far as they are there.
@@ -438,8 +438,7 @@ def _serve(
     """
     served = {
         network: serve(
-            run_id=run_id,
-            owner_uid=owners[network],
+            owner=owners[network],
             namespace=namespace_of(network, resources.settings),
             addresses={p: at for p, at in addresses[network].items() if p in expected},
             tests=planned.plan.tests,
@@ -460,16 +459,18 @@ def _is_starting(name: str, nodes: Mapping[str, Json]) -> bool:
     return absent is not None and not absent.is_silent
 
 
-def _owners(run_id: str, networks: Set[Network], resources: Resources) -> dict[Network, str] | None:
-    """The UIDs of the run's owner objects by network; None if one is missing or being deleted."""
+def _owners(
+    run_id: str, networks: Set[Network], resources: Resources
+) -> dict[Network, Owner] | None:
+    """The run's owner objects by network; None if one is missing or being deleted."""
     settings, cluster = resources.settings, resources.cluster
-    uids: dict[Network, str] = {}
+    owners: dict[Network, Owner] = {}
     for network in networks:
         owner = find_owner(run_id, namespace_of(network, settings), cluster)
         if owner is None or "deletionTimestamp" in owner["metadata"]:
             return None
-        uids[network] = owner["metadata"]["uid"]
-    return uids
+        owners[network] = Owner(run_id, owner["metadata"]["uid"])
+    return owners
 
 
 def _note_missing(

@@ -413,7 +413,7 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
     item.
     """
     with contextlib.suppress(ClusterUnreachable, Throttled):
-        labels = {manifests.RUN: manifests.run_label(run_id), manifests.ROLE: "client"}
+        labels = manifests.run_labels(run_id, "client")
         for namespace in namespaces(resources.settings):
             path = f"/api/v1/namespaces/{namespace}/pods"
             resources.cluster.delete_all(path, manifests.selector(labels))

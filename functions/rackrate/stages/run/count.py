@@ -18,6 +18,7 @@ from rackrate.measure.cluster import ApiError, Cluster
 from rackrate.measure.commands import Printed, printed_by_each, running
 from rackrate.measure.counters import Counters, Counts
 from rackrate.measure.interfaces import Unreadable
+from rackrate.measure.manifests import Owner
 from rackrate.measure.obstacles import absence
 from rackrate.measure.pods import is_finished, missing_part, no_program_in
 from rackrate.measure.servers import owner_of
@@ -154,13 +155,11 @@ class _Reading:
             return {}
         owner = owner_of(self._run_id, self._settings.host_namespace, cluster)
         labels = {
-            manifests.RUN: manifests.run_label(self._run_id),
-            manifests.ROLE: "counter",
+            **manifests.run_labels(self._run_id, "counter"),
             READING: f"{step}-{self._when}",
         }
         manifest_of = {
-            node: self._pod(node, labels, owner["metadata"]["uid"], of_node)
-            for node, of_node in names.items()
+            node: self._pod(node, labels, owner, of_node) for node, of_node in names.items()
         }
         selector = manifests.selector(labels)
         expected = {pod["metadata"]["name"] for pod in manifest_of.values()}
@@ -199,20 +198,16 @@ class _Reading:
         }
 
     def _pod(
-        self, node: str, labels: Mapping[str, str], owner_uid: str, names: Sequence[str]
+        self, node: str, labels: Mapping[str, str], owner: Owner, names: Sequence[str]
     ) -> Json:
         image = self._settings.tool_image
         where = manifests.short_hash(node)
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"{manifests.owner_name(self._run_id)}-{labels[READING]}-{where}",
-                "labels": dict(labels),
-                "annotations": {**manifests.HOLD, manifests.MAIN: _CONTAINER},
-                "ownerReferences": manifests.owned_by(self._run_id, owner_uid),
-            },
-            "spec": {
+        return owner.manifest(
+            "Pod",
+            owner.name(f"{labels[READING]}-{where}"),
+            labels,
+            annotations={**manifests.HOLD, manifests.MAIN: _CONTAINER},
+            spec={
                 **manifests.pod_spec("host", self._settings.tolerations),
                 "nodeName": node,
                 "restartPolicy": "Never",
@@ -221,7 +216,7 @@ class _Reading:
                     manifests.container(_CONTAINER, running(self._commands(names)), image)
                 ],
             },
-        }
+        )
 
     def _result(
         self,

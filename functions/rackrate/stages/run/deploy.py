@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rackrate.errors import ClusterUnreachable, ServersNotReady
 from rackrate.measure import manifests, members
 from rackrate.measure.holders import hold
+from rackrate.measure.manifests import Owner
 from rackrate.measure.networks import namespace_of, namespaces
 from rackrate.plan.planned_run import PlannedRun
 from rackrate.resources import Resources
@@ -90,12 +91,11 @@ def make_servers(
     serving = {(arm.stack_arm, arm.server_network) for arm in planned.arms if not arm.endpoint}
     for nodes, network in _daemon_sets(planned, resources):
         namespace = namespace_of(network, settings)
-        uid = owners[namespace]["metadata"]["uid"]
+        owner = Owner(run_id, owners[namespace]["metadata"]["uid"])
         created = cluster.create(
             f"/apis/apps/v1/namespaces/{namespace}/daemonsets",
             manifests.servers(
-                run_id=run_id,
-                owner_uid=uid,
+                owner=owner,
                 nodes=nodes,
                 network=network,
                 tests=planned.plan.tests if (nodes.name, network) in serving else (),
@@ -104,7 +104,7 @@ def make_servers(
             ),
         )
         # The garbage collector deletes what belonged to an earlier owner object.
-        complete &= created["metadata"]["ownerReferences"][0]["uid"] == uid
+        complete &= created["metadata"]["ownerReferences"][0]["uid"] == owner.uid
     complete &= _make_members(run_id, planned, owners, resources)
     if has_ended(execution_of(resources.step_functions, execution_arn)):
         delete_owners(run_id, resources)
@@ -121,14 +121,14 @@ def _make_members(
     if not of_plan:
         return True
     namespace = namespace_of("pod", settings)
-    base, uid = f"/api/v1/namespaces/{namespace}", owners[namespace]["metadata"]["uid"]
-    manifests_of = [(f"{base}/services", members.service(run_id, uid))]
+    base = f"/api/v1/namespaces/{namespace}"
+    owner = Owner(run_id, owners[namespace]["metadata"]["uid"])
+    manifests_of = [(f"{base}/services", members.service(owner))]
     for test, arm in of_plan:
-        configured = members.files(run_id, uid, test, arm.name)
+        configured = members.files(owner, test, arm.name)
         manifests_of += [(f"{base}/configmaps", config_map) for config_map in configured]
         pods = members.pods(
-            run_id=run_id,
-            owner_uid=uid,
+            owner=owner,
             test=test,
             arm=arm,
             load_nodes=planned.load_nodes,
@@ -137,7 +137,7 @@ def _make_members(
         )
         manifests_of += [(f"{base}/pods", pod) for pod in pods]
     created = [cluster.create(path, manifest) for path, manifest in manifests_of]
-    return all(each["metadata"]["ownerReferences"][0]["uid"] == uid for each in created)
+    return all(each["metadata"]["ownerReferences"][0]["uid"] == owner.uid for each in created)
 
 
 def _daemon_sets(planned: PlannedRun, resources: Resources) -> list[tuple[StackArm, Network]]:

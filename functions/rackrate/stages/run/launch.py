@@ -236,7 +236,6 @@ class _Launch:
         """
         settings, cluster, servers = self.resources.settings, self.resources.cluster, self.servers
         clients = manifests.Clients(
-            self.run_id,
             self.chosen.items[0],
             self.chosen.attempt,
             settings.tool_image,
@@ -251,7 +250,7 @@ class _Launch:
             pod = clients.pod(
                 pair,
                 tests_of[pair],
-                owner_uid=servers.owners[pair.client_network],
+                owner=servers.owners[pair.client_network],
                 node=servers.node_at(pair.client),
                 server_address=servers.address_for(pair),
                 members=self.workload.addresses.get(pair.arm, ()),
