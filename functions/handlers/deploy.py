@@ -10,4 +10,4 @@ from rackrate_contract.document import Document, Json
 @entry_point("created the owner and the servers")
 def handler(event: Json) -> Document:
     """The Lambda entry point."""
-    return deploy(event["run_id"], event["execution_arn"], resources)
+    return deploy(event["run_id"], resources)

@@ -160,7 +160,7 @@ def test_a_run_through_all_handlers(call, store, cluster, capsys, caplog, execut
     planned = step("plan", "Plan", run_id=RUN, execution_arn=ARN, plan=plan)
     assert planned["dry_run"] is False
     assert step("take_lease", "Take lease", run_id=RUN)["taken"] is True
-    step("deploy", "Deploy", run_id=RUN, execution_arn=ARN)
+    step("deploy", "Deploy", run_id=RUN)
     assert step("await_servers", "Await servers", run_id=RUN)["ready"] is True
     step("count", "Count before", run_id=RUN, when="before")
 
@@ -434,7 +434,7 @@ def test_an_item_that_was_given_up_is_collected_as_lost(call, store):
 def test_an_aborted_execution_is_torn_down(call, store, cluster, executions):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     executions.status = "RUNNING"
-    call("deploy", {"run_id": RUN, "execution_arn": ARN})
+    call("deploy", {"run_id": RUN})
     executions.status = "ABORTED"
     call("teardown", stopped("ABORTED"))
     assert cluster.objects == {}
@@ -447,7 +447,7 @@ SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail":
 def test_the_schedule_sweeps(call, cluster, executions, capsys):
     call("plan", {"run_id": RUN, "execution_arn": ARN, "plan": {}})
     executions.status = "RUNNING"
-    call("deploy", {"run_id": RUN, "execution_arn": ARN})
+    call("deploy", {"run_id": RUN})
     executions.status = "ABORTED"
     assert call("teardown", SCHEDULED)["runs"] == [RUN]
     assert cluster.objects == {}

@@ -260,7 +260,7 @@ def _live_through_everything(call, store, cluster, executions):
     call("plan", **start, plan={"dry_run": True, "compare_with": "before"})
     workload = {"tests": [{"name": "etcd", "members": 1}]}
     call("plan", run_id="workload", execution_arn=ARN, plan=workload)
-    call("deploy", run_id="workload", execution_arn=ARN)
+    call("deploy", run_id="workload")
     call("await_servers", run_id="workload")
     call("teardown", run_id="workload")
     store.runs.finish("workload", "succeeded")

@@ -284,7 +284,6 @@ def _counting(test: WorkloadTest, image: str) -> Json:
 
 
 def members(
-    run_id: str,
     test: WorkloadTest,
     arm: Arm,
     planned: PlannedRun,
@@ -294,7 +293,6 @@ def members(
     """The members of a workload in an arm, in their order.
 
     Args:
-        run_id: the run.
         test: the workload.
         arm: the arm.
         planned: the run's plan.
@@ -355,7 +353,6 @@ def _member(
 
 
 def read(
-    run_id: str,
     test: WorkloadTest,
     planned: PlannedRun,
     nodes: Mapping[str, Json],
@@ -366,9 +363,9 @@ def read(
 
     One that ended has its last words, and one that has no volume the message of its claim.
     """
-    selector = manifests.selector({**manifests.run_labels(run_id, ROLE), TEST: test.name})
+    selector = manifests.selector({**manifests.run_labels(planned.run_id, ROLE), TEST: test.name})
     pods = cluster.list(pods_path("pod", settings), selector)
-    of_arms = {arm.name: members(run_id, test, arm, planned, pods, nodes) for arm in planned.arms}
+    of_arms = {arm.name: members(test, arm, planned, pods, nodes) for arm in planned.arms}
     claims: Mapping[str, str] = {}
     if isinstance(test.storage, Volume) and any(
         each.lost and not _has_run(each, test) for of in of_arms.values() for each in of

@@ -7,7 +7,7 @@ import pytest
 from rackrate.stages.run.deploy import deploy as deploy_servers
 from rackrate.stages.run.launch import launch
 from rackrate.stages.run.plan import plan as plan_run
-from tests.unit.stages.runs import ARN, EXECUTIONS, PLAN, RUN, States, collect_pods
+from tests.unit.stages.runs import EXECUTIONS, PLAN, RUN, States, collect_pods
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def deploy(plan, resources, store):
     def do(raw=PLAN, **others):
         plan(raw, **others)
         running = {"step_functions": States("RUNNING"), **others}
-        deploy_servers(RUN, ARN, resources.but(**running))
+        deploy_servers(RUN, resources.but(**running))
         return store.runs.items(RUN)
 
     return do

@@ -10,14 +10,14 @@ from rackrate.measure.obstacles import REPLACEMENT_SECONDS
 from rackrate.stages.run.await_servers import Readiness, await_servers, servers_seconds
 from rackrate.stages.run.deploy import deploy as deploy_servers
 from tests.unit.samples import NODES, SETTINGS, node
-from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, missed, without_node_groups
+from tests.unit.stages.runs import PODS, RUN, Eks, States, missed, without_node_groups
 
 
 def test_each_arm_gets_servers_and_deploying_again_is_harmless(deploy, cluster, resources):
     deploy()
     assert len(cluster.of_role("server")) == 4
     before = dict(cluster.objects)
-    deploy_servers(RUN, ARN, resources)
+    deploy_servers(RUN, resources)
     assert cluster.objects == before
 
 
@@ -26,7 +26,7 @@ def test_a_deploy_that_meets_an_owner_in_deletion_is_to_be_repeated(deploy, clus
     owner = next(each for path, each in cluster.objects.items() if "/configmaps/" in path)
     owner["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
     with pytest.raises(ClusterUnreachable, match="still there"):
-        deploy_servers(RUN, ARN, resources)
+        deploy_servers(RUN, resources)
 
 
 def test_a_daemon_set_of_an_earlier_owner_is_not_taken_for_a_new_one(deploy, cluster, resources):
@@ -34,7 +34,7 @@ def test_a_daemon_set_of_an_earlier_owner_is_not_taken_for_a_new_one(deploy, clu
     owner = next(path for path in cluster.objects if "/configmaps/" in path)
     del cluster.objects[owner]
     with pytest.raises(ClusterUnreachable, match="still there"):
-        deploy_servers(RUN, ARN, resources)
+        deploy_servers(RUN, resources)
 
 
 def test_a_late_deploy_leaves_nothing_of_a_run_that_was_stopped(deploy, cluster):

@@ -19,7 +19,6 @@ from rackrate.stages.run.teardown import teardown_of_execution
 from rackrate.stages.stack.bootstrap import MOST_HEALS
 from tests.unit.samples import node
 from tests.unit.stages.runs import (
-    ARN,
     PODS,
     RUN,
     States,
@@ -102,7 +101,7 @@ def test_a_run_that_lost_its_namespace_asks_for_it_and_then_measures(
     plan()
     items = store.runs.items(RUN)
     refuse()
-    deploy_stage.deploy(RUN, ARN, resources)
+    deploy_stage.deploy(RUN, resources)
     assert await_servers(RUN, resources).access_lost
     refuse(False)
     assert not await_servers(RUN, resources).ready, "what Deploy could not make is made now"

@@ -16,7 +16,7 @@ from rackrate.stages.run.launch import launch
 from rackrate.stages.run.teardown import sweep
 from tests.unit.samples import HOST_SETTINGS, SETTINGS
 from tests.unit.stages import runs
-from tests.unit.stages.runs import ARN, PODS, RUN, Eks, States, failing, trials
+from tests.unit.stages.runs import PODS, RUN, Eks, States, failing, trials
 
 PLAN = {
     **runs.PLAN,
@@ -194,4 +194,4 @@ def test_the_sweep_finds_an_owner_that_is_left_in_one_namespace(items, cluster, 
 
 def test_a_stack_that_no_longer_allows_it_says_how_to_allow_it(items, resources):
     with pytest.raises(ServersNotReady, match='HostNetwork "true"'):
-        deploy_servers(RUN, ARN, resources.but(settings=SETTINGS))
+        deploy_servers(RUN, resources.but(settings=SETTINGS))

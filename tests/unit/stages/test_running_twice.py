@@ -44,7 +44,7 @@ def outcome(resources, run_id, after):
 
     twice(lambda: plan(TWO_BLOCKS, resources, run_id=run_id, execution_arn=arn))
     assert twice(lambda: take_lease(run_id, resources)).taken
-    twice(lambda: deploy(run_id, arn, resources))
+    twice(lambda: deploy(run_id, resources))
     for item in store.runs.items(run_id):
         launched = twice(lambda item=item: launch(run_id, item, resources))
         while not launched.ready:

@@ -67,7 +67,7 @@ def run(resources, store):
         run_id, arn = judged.run_id, EXECUTIONS + judged.run_id
         plan(judged.plan, resources, run_id=run_id, execution_arn=arn)
         assert take_lease(run_id, resources).taken
-        deploy(run_id, arn, resources)
+        deploy(run_id, resources)
         for item in store.runs.items(run_id):
             launched = launch(run_id, item, resources)
             if launched.pods:

@@ -107,18 +107,18 @@ def _await(run_id: str, resources: Resources) -> Readiness:
     watched = _watch(run_id, places, nodes, deadline, resources)
     seconds = _note_missing(run_id, run, watched.missing, set().union(*places.values()), resources)
     if watched.missing:
-        make_servers(run_id, planned.execution_arn, planned, resources)
-        return _await_missing(run_id, run, planned, watched, seconds, resources)
+        make_servers(planned, resources)
+        return _await_missing(run, planned, watched, seconds, resources)
     served = _served(planned)
     owners = _owners(run_id, served.keys(), resources)
     if owners is None:
-        make_servers(run_id, planned.execution_arn, planned, resources)
+        make_servers(planned, resources)
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     # kube-proxy has to hear of new ones.
-    if _serve(run_id, planned, served, watched.addresses, owners, resources)[1]:
+    if _serve(planned, served, watched.addresses, owners, resources)[1]:
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     left = max(0.0, deadline - time.monotonic())
-    return _await_members(run_id, planned, left, resources)
+    return _await_members(planned, left, resources)
 
 
 class _Watched(NamedTuple):
@@ -176,7 +176,6 @@ def _watch(
 
 
 def _await_missing(
-    run_id: str,
     run: RunRecord | None,
     planned: PlannedRun,
     watched: _Watched,
@@ -186,7 +185,6 @@ def _await_missing(
     """Wait for missing servers, or for other nodes in the places of lost ones.
 
     Args:
-        run_id: the run.
         run: its record.
         planned: its plan.
         watched: the servers.
@@ -200,13 +198,13 @@ def _await_missing(
     nodes = nodes_at(() if run is None else run.replacements)
     there = plan_nodes(planned, resources)
     losses = _losses(watched.missing, seconds, nodes, there, planned, resources)
-    if run is not None and _replace(run_id, run, planned, losses.how, 0, resources):
-        resources.store.runs.update(run_id, phase=_FOR_SERVERS)
+    if run is not None and _replace(run, planned, losses.how, 0, resources):
+        resources.store.runs.update(planned.run_id, phase=_FOR_SERVERS)
         return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
     late = {place for place, waited in seconds.items() if waited > losses.patience(place)}
     _check_nodes(late, nodes, there, planned, resources)
     if losses.expected:
-        resources.store.runs.update(run_id, phase=_phase(losses.expected, losses, nodes))
+        resources.store.runs.update(planned.run_id, phase=_phase(losses.expected, losses, nodes))
     if max(seconds.values(), default=0.0) > watched.allowed_seconds:
         raise ServersNotReady(
             f"no server after {watched.allowed_seconds} s on"
@@ -216,9 +214,7 @@ def _await_missing(
     return Readiness(ready=False, wait_seconds=WAIT_SECONDS)
 
 
-def _await_members(
-    run_id: str, planned: PlannedRun, seconds: float, resources: Resources
-) -> Readiness:
+def _await_members(planned: PlannedRun, seconds: float, resources: Resources) -> Readiness:
     """Watch until each member of the workloads is ready, or will not be ready any more.
 
     The run goes on without a workload that is not ready. Its trials fail with the reason.
@@ -226,14 +222,14 @@ def _await_members(
     of_plan = members.of_plan(planned)
     if not of_plan:
         return Readiness(ready=True, wait_seconds=0)
-    resources.store.runs.update(run_id, phase=_FOR_MEMBERS)
+    resources.store.runs.update(planned.run_id, phase=_FOR_MEMBERS)
     settings, cluster = resources.settings, resources.cluster
     there = plan_nodes(planned, resources)
 
     def look(pods: Iterable[Json]) -> list[tuple[WorkloadTest, Arm, list[Member]]]:
         existing = list(pods)
         return [
-            (test, arm, members.members(run_id, test, arm, planned, existing, there))
+            (test, arm, members.members(test, arm, planned, existing, there))
             for test, arm in of_plan
         ]
 
@@ -242,7 +238,7 @@ def _await_members(
 
     pods, _ = cluster.watch(
         pods_path("pod", settings),
-        manifests.selector(manifests.run_labels(run_id, members.ROLE)),
+        manifests.selector(manifests.run_labels(planned.run_id, members.ROLE)),
         lambda pod: pod,
         settled,
         seconds=seconds,
@@ -254,7 +250,7 @@ def _await_members(
         WorkloadStart(test=test.name, arm=arm.name, members=tuple(each.start for each in of))
         for test, arm, of in look(pods.values())
     )
-    resources.store.runs.put(run_id, members.NAME, WorkloadStarts(workloads=starts))
+    resources.store.runs.put(planned.run_id, members.NAME, WorkloadStarts(workloads=starts))
     return Readiness(ready=True, wait_seconds=0)
 
 
@@ -333,7 +329,6 @@ class Servers(NamedTuple):
 
 
 def _find_servers(
-    run_id: str,
     run: RunRecord | None,
     planned: PlannedRun,
     pairs: Collection[Pair],
@@ -350,22 +345,21 @@ def _find_servers(
         if pair.via == "service":
             served.setdefault(pair.server_network, set()).add(pair.server)
     networks = {pair.client_network for pair in pairs} | served.keys()
-    owners = _owners(run_id, networks, resources)
+    owners = _owners(planned.run_id, networks, resources)
     addresses = {
-        network: _by_place(addresses_in(run_id, network, settings, cluster), places, nodes)
+        network: _by_place(addresses_in(planned.run_id, network, settings, cluster), places, nodes)
         for network, places in _places_by_network(planned).items()
     }
     services: Mapping[Network, Mapping[str, str]] = {}
     is_new = False
     if owners is not None:
-        services, is_new = _serve(run_id, planned, served, addresses, owners, resources)
+        services, is_new = _serve(planned, served, addresses, owners, resources)
     there = plan_nodes(planned, resources)
     wait_seconds = WAIT_SECONDS if is_new else 0  # kube-proxy has to hear of new ones
     return Servers(wait_seconds, owners or {}, addresses, services, nodes, there)
 
 
 def present_servers(
-    run_id: str,
     run: RunRecord | None,
     planned: PlannedRun,
     pairs: Collection[Pair],
@@ -381,7 +375,6 @@ def present_servers(
     repetition, after which the trials are lost.
 
     Args:
-        run_id: the run.
         run: its item in the table; None if its start was not recorded.
         planned: its plan.
         pairs: the pairs to measure now, at least one.
@@ -392,18 +385,18 @@ def present_servers(
     Raises:
         ServersNotReady: the run has ended.
     """
-    servers = _find_servers(run_id, run, planned, pairs, resources)
+    servers = _find_servers(run, planned, pairs, resources)
     missing = servers.missing(pairs)
     needed = {place for pair in pairs for place in pair.nodes}
     noted = set() if run is None else needed & run.missing_since.keys()
     if servers.owners and not missing and not noted:
         return servers
-    complete = make_servers(run_id, planned.execution_arn, planned, resources)
+    complete = make_servers(planned, resources)
     if not servers.owners or not complete:
         missing = needed  # a server that still answers is about to be deleted with its owner
-    seconds = _note_missing(run_id, run, missing, needed, resources)
+    seconds = _note_missing(planned.run_id, run, missing, needed, resources)
     losses = _losses(missing, seconds, servers.nodes, servers.there, planned, resources)
-    if run is not None and _replace(run_id, run, planned, losses.how, block, resources):
+    if run is not None and _replace(run, planned, losses.how, block, resources):
         return servers._replace(wait_seconds=WAIT_SECONDS)
     arms = {pair.arm for pair in pairs}
     others = {pair.arm for pair in pairs if not missing.intersection(pair.nodes)}
@@ -414,7 +407,7 @@ def present_servers(
         if waited <= (SHORT_PATIENCE_SECONDS if is_short else losses.patience(place))
     }
     if awaited:
-        resources.store.runs.update(run_id, phase=_phase(awaited, losses, servers.nodes))
+        resources.store.runs.update(planned.run_id, phase=_phase(awaited, losses, servers.nodes))
         return servers._replace(wait_seconds=WAIT_SECONDS)
     if not servers.owners:
         # Kubernetes did not let go of the old owner object in time.
@@ -424,7 +417,6 @@ def present_servers(
 
 
 def _serve(
-    run_id: str,
     planned: PlannedRun,
     places: Mapping[Network, Set[str]],
     addresses: Mapping[Network, Mapping[str, str]],
@@ -550,7 +542,6 @@ def _phase(awaited: Set[str], losses: _Losses, nodes: Mapping[str, Node]) -> str
 
 
 def _replace(
-    run_id: str,
     run: RunRecord,
     planned: PlannedRun,
     lost: Mapping[str, str],
@@ -573,10 +564,10 @@ def _replace(
     replacements = choose(lost, candidates, planned.arms, run.replacements, block=block, at=now())
     if not replacements:
         return False
-    if resources.store.runs.replace_nodes(run_id, replacements, run.replacements) is not None:
+    if resources.store.runs.replace_nodes(run.id, replacements, run.replacements) is not None:
         # The server of the new node has its own time to start.
         since = run.missing_since | {each.place: each.at for each in replacements}
-        resources.store.runs.update(run_id, missing_since=since)
+        resources.store.runs.update(run.id, missing_since=since)
     return True
 
 

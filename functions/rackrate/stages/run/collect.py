@@ -142,10 +142,10 @@ def _collect(
 
     planned = store.runs.plan(run_id)
     until = time.time() + watch_seconds + READ_SECONDS
-    watched = _watch(run_id, items, labels, clients, planned, resources, deadline, watch_seconds)
+    watched = _watch(items, labels, clients, planned, resources, deadline, watch_seconds)
     if not watched.finished and time.time() < deadline:
         return Collected(finished=False, wait_seconds=1, warm_up=first.warm_up)
-    counts = _Reader(run_id, items, attempt, planned, watched, until, resources).store(keys, tried)
+    counts = _Reader(items, attempt, planned, watched, until, resources).store(keys, tried)
     if not counts.finished:
         return counts
     if attempt > 1:
@@ -193,7 +193,6 @@ class _Reader:
 
     def __init__(
         self,
-        run_id: str,
         items: Sequence[BlockItem],
         attempt: int,
         planned: PlannedRun,
@@ -201,14 +200,14 @@ class _Reader:
         until: float,
         resources: Resources,
     ) -> None:
-        self._run_id, self._first, self._attempt = run_id, items[0], attempt
+        self._run_id, self._first, self._attempt = planned.run_id, items[0], attempt
         self._planned, self._until, self._resources = planned, until, resources
         self._hopeless = watched.hopeless
         self._pod_of = {_client_of(pod): pod for pods in watched.pods.values() for pod in pods}
-        self._members = _members(run_id, self._first, planned, resources)
+        self._members = _members(self._first, planned, resources)
         # What a workload answers without one of its members is another workload's figure.
         self._lost_workloads = members.lost_arms(self._members)
-        nodes = resources.store.runs.nodes_at(run_id)
+        nodes = resources.store.runs.nodes_at(planned.run_id)
         self._drafts = Drafts(items, planned, attempt, nodes)
 
     def store(self, keys: Sequence[TrialKey], tried: Tried) -> Collected:
@@ -283,7 +282,6 @@ class _Watched(NamedTuple):
 
 
 def _watch(
-    run_id: str,
     items: Sequence[BlockItem],
     labels: str,
     clients: Collection[Client],
@@ -318,7 +316,7 @@ def _watch(
             pod for of_network in pods.values() for pod in of_network if not is_finished(pod)
         ]
         hopeless |= _hopeless(unfinished, planned, resources)
-        lost_workloads = members.lost_arms(_members(run_id, items[0], planned, resources))
+        lost_workloads = members.lost_arms(_members(items[0], planned, resources))
         of_lost = filter(lambda client: client[0] in lost_workloads, map(_client_of, unfinished))
         hopeless |= {client: lost_workloads[client[0]] for client in of_lost}
     return _Watched(pods, hopeless, finished)
@@ -349,14 +347,12 @@ def _hopeless(pods: Iterable[Json], planned: PlannedRun, resources: Resources) -
     return reasons
 
 
-def _members(
-    run_id: str, item: BlockItem, planned: PlannedRun, resources: Resources
-) -> dict[str, list[Member]]:
+def _members(item: BlockItem, planned: PlannedRun, resources: Resources) -> dict[str, list[Member]]:
     """The members of an item's workload, by arm; empty for an item without one."""
     if item.workload is None:
         return {}
     nodes, settings = plan_nodes(planned, resources), resources.settings
-    return members.read(run_id, item.workload, planned, nodes, settings, resources.cluster)
+    return members.read(item.workload, planned, nodes, settings, resources.cluster)
 
 
 def plan_nodes(planned: PlannedRun, resources: Resources) -> dict[str, Json]:
@@ -431,7 +427,6 @@ def give_up(run_id: str, item: Item, failure: RunFailure, resources: Resources) 
 
 
 def write_down(
-    run_id: str,
     items: Sequence[BlockItem],
     attempt: int,
     reasons: Mapping[TrialKey, str],
@@ -442,15 +437,15 @@ def write_down(
 
     A trial that was measured before keeps its value; only its repetition has failed.
     """
-    drafts = Drafts(items, planned, attempt, store.runs.nodes_at(run_id))
+    drafts = Drafts(items, planned, attempt, store.runs.nodes_at(planned.run_id))
     trials = [failed(drafts.of(key), reason).trial for key, reason in reasons.items()]
-    tried = _tried(run_id, items, attempt, store)
+    tried = _tried(planned.run_id, items, attempt, store)
     lost = [trial for trial in trials if tried.is_lost(trial.key)]
     for trial in trials:
         if not tried.is_lost(trial.key):
-            store.trials.put_repeat(run_id, trial)
+            store.trials.put_repeat(planned.run_id, trial)
     with ThreadPoolExecutor(WORKERS) as pool:
-        return _put_all(run_id, items[0], lost, store, pool)
+        return _put_all(planned.run_id, items[0], lost, store, pool)
 
 
 def _client_of(pod: Mapping[str, Any]) -> Client:

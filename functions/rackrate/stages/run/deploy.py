@@ -25,7 +25,7 @@ class Deployed(Document):
     """The pods of the members of workloads."""
 
 
-def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
+def deploy(run_id: str, resources: Resources) -> Deployed:
     """Create the run's owner objects, DaemonSets of servers and members; keep those that exist.
 
     Each namespace has an owner object. Each combination of nodes and server network in the plan's
@@ -41,7 +41,7 @@ def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
     planned = resources.store.runs.plan(run_id)
     resources.store.runs.update(run_id, phase="starting servers")
     try:
-        complete = make_servers(run_id, execution_arn, planned, resources)
+        complete = make_servers(planned, resources)
     except ClusterUnreachable as error:
         if error.access_lost:
             return Deployed(daemon_sets=0)
@@ -54,18 +54,14 @@ def deploy(run_id: str, execution_arn: str, resources: Resources) -> Deployed:
     )
 
 
-def make_servers(
-    run_id: str, execution_arn: str, planned: PlannedRun, resources: Resources
-) -> bool:
+def make_servers(planned: PlannedRun, resources: Resources) -> bool:
     """Make what a run needs in the cluster and is not there; the call can be repeated.
 
     A call that is late must not leave servers of a run that was stopped. So this deletes what it
     made if the execution has ended since. If the execution ends later, teardown finds everything.
 
     Args:
-        run_id: the run.
-        execution_arn: its execution.
-        planned: its plan.
+        planned: the run's plan.
         resources: the stack's resources.
 
     Returns:
@@ -75,16 +71,24 @@ def make_servers(
         ServersNotReady: the execution has ended.
     """
     settings, cluster = resources.settings, resources.cluster
+    run_id, execution_arn = planned.run_id, planned.execution_arn
     owners = {
         namespace: cluster.create(
-            f"/api/v1/namespaces/{namespace}/configmaps", manifests.owner(run_id, execution_arn)
+            f"/api/v1/namespaces/{namespace}/configmaps",
+            manifests.owner(run_id, execution_arn),
         )
         for namespace in namespaces(settings)
     }
     if any("deletionTimestamp" in owner["metadata"] for owner in owners.values()):
         return False
     if settings.nodes_on_demand:
-        hold(run_id, execution_arn, planned.plan.node_sets(settings), settings, cluster)
+        hold(
+            run_id,
+            execution_arn,
+            planned.plan.node_sets(settings),
+            settings,
+            cluster,
+        )
     complete = True
     # Nobody connects to the pods of load nodes and of arms with an endpoint. Their presence says
     # that their node can run pods.
@@ -105,16 +109,14 @@ def make_servers(
         )
         # The garbage collector deletes what belonged to an earlier owner object.
         complete &= created["metadata"]["ownerReferences"][0]["uid"] == owner.uid
-    complete &= _make_members(run_id, planned, owners, resources)
+    complete &= _make_members(planned, owners, resources)
     if has_ended(execution_of(resources.step_functions, execution_arn)):
         delete_owners(run_id, resources)
         raise ServersNotReady("the run has ended, so it needs no servers any more")
     return complete
 
 
-def _make_members(
-    run_id: str, planned: PlannedRun, owners: Mapping[str, Json], resources: Resources
-) -> bool:
+def _make_members(planned: PlannedRun, owners: Mapping[str, Json], resources: Resources) -> bool:
     """Make the members of all workloads. Returns whether all belong to the owner object."""
     settings, cluster = resources.settings, resources.cluster
     of_plan = members.of_plan(planned)
@@ -122,7 +124,7 @@ def _make_members(
         return True
     namespace = namespace_of("pod", settings)
     base = f"/api/v1/namespaces/{namespace}"
-    owner = Owner(run_id, owners[namespace]["metadata"]["uid"])
+    owner = Owner(planned.run_id, owners[namespace]["metadata"]["uid"])
     manifests_of = [(f"{base}/services", members.service(owner))]
     for test, arm in of_plan:
         configured = members.files(owner, test, arm.name)

@@ -129,15 +129,15 @@ def _launch(run_id: str, item: Item, resources: Resources) -> Launched:
     keep_lease(run, store, seconds=deadline + PATIENCE_SECONDS)
     planned = store.runs.plan(run_id)
     again = isinstance(item, MakeupItem)
-    servers = present_servers(run_id, run, planned, needed, target.block, resources, again=again)
+    servers = present_servers(run, planned, needed, target.block, resources, again=again)
     if servers.wait_seconds:
         return Launched(ready=False, wait_seconds=servers.wait_seconds)
-    workload = _workload(run_id, target, planned, servers.there, resources)
+    workload = _workload(target, planned, servers.there, resources)
     if workload.waits:
         return Launched(ready=False, wait_seconds=WAIT_SECONDS)
     # Not before, because each question would hide what is waited for.
     run = _announce(run_id, item, chosen.items, store)
-    launch = _Launch(run_id, run, chosen, planned, servers, workload, lead, deadline, resources)
+    launch = _Launch(run, chosen, planned, servers, workload, lead, deadline, resources)
     launched = launch.start()
     if not (again and launched.pods):
         return launched
@@ -149,8 +149,7 @@ class _Launch:
     """The launch of a series whose servers are ready.
 
     Attributes:
-        run_id: the run.
-        run: its item in the table; None if its start was not recorded.
+        run: the run's item in the table; None if its start was not recorded.
         chosen: the trials to measure now.
         planned: the run's plan.
         servers: the servers.
@@ -160,7 +159,6 @@ class _Launch:
         resources: the stack's resources.
     """
 
-    run_id: str
     run: RunRecord | None
     chosen: Repetition
     planned: PlannedRun
@@ -177,7 +175,7 @@ class _Launch:
         left_out = {pair: each for pair, each in obstacles.items() if each is not None}
         reasons = _reasons(trials, left_out)
         if reasons and attempt > 1:
-            reasons |= _without_partners(self.run_id, items, trials, reasons, store)
+            reasons |= _without_partners(self.planned.run_id, items, trials, reasons, store)
         tests_of = _tests_of(items, [key for key in trials if key not in reasons])
         starts: dict[str, Start] = {}
         if items[0].has_agreed_starts:
@@ -190,7 +188,7 @@ class _Launch:
             return Launched(ready=False, wait_seconds=QUOTA_WAIT_SECONDS)
         reasons |= _reasons(trials, refused)
         if reasons:
-            write_down(self.run_id, items, attempt, reasons, self.planned, store)
+            write_down(items, attempt, reasons, self.planned, store)
         started = [tests for pair, tests in tests_of.items() if pair not in refused]
         over = self._end_if_hopeless(bool(left_out), [*refused.values()], len(started))
         if not started:
@@ -267,7 +265,7 @@ class _Launch:
 
         with ThreadPoolExecutor(WORKERS) as pool:
             outcomes = dict(zip(tests_of, pool.map(create, tests_of), strict=True))
-        labels = manifests.client_labels(self.run_id, clients.item, clients.attempt)
+        labels = manifests.client_labels(self.planned.run_id, clients.item, clients.attempt)
         for network in {pair.client_network for pair in outdated}:
             cluster.delete_all(pods_path(network, settings), manifests.selector(labels))
         return None if outdated else {pair: each for pair, each in outcomes.items() if each}
@@ -281,10 +279,10 @@ class _Launch:
             return None
         pairs: Collection[Pair] = ()
         if are_left_out or run.lost_arms:
-            pairs = _all_pairs(self.run_id, self.chosen.items[0], store)
+            pairs = _all_pairs(self.planned.run_id, self.chosen.items[0], store)
         over = _judge(run, self.planned, self._obstacles_of_nodes(pairs), store)
         over = _refused(run, refused, started, store) or over
-        return _give_up(self.run_id, over, store)
+        return _give_up(self.planned.run_id, over, store)
 
 
 class _Workload(NamedTuple):
@@ -302,7 +300,6 @@ class _Workload(NamedTuple):
 
 
 def _workload(
-    run_id: str,
     item: BlockItem,
     planned: PlannedRun,
     nodes: Mapping[str, Json],
@@ -312,10 +309,10 @@ def _workload(
     test = item.workload
     if test is None:
         return _Workload()
-    members_of = members.read(run_id, test, planned, nodes, resources.settings, resources.cluster)
+    members_of = members.read(test, planned, nodes, resources.settings, resources.cluster)
     lost = members.lost_arms(members_of)
     if test.has_data and item.phase == "measure":
-        lost = _without_data(run_id, test.name, resources.store) | lost
+        lost = _without_data(planned.run_id, test.name, resources.store) | lost
     there = {arm: of for arm, of in members_of.items() if arm not in lost}
     return _Workload(
         {arm: [each.address or "" for each in of] for arm, of in there.items()},
