@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 from rackrate.changes.scaling import PATIENCE_SECONDS, resize_nodes
 from rackrate.errors import NodesUnavailable
-from rackrate.executions.store import Store
 from rackrate.measure.holders import hold, is_holding, why_no_node
 from rackrate.plan.check import check_plan
 from rackrate.resources import Resources
@@ -26,6 +25,7 @@ from rackrate.stages.run.plan import check_campaign
 from rackrate.times import now, seconds_between
 from rackrate_contract.capacity import Launch, how_they_came
 from rackrate_contract.document import Json
+from rackrate_contract.executions import RunRecord
 from rackrate_text.units import duration
 
 WAIT_SECONDS = 10
@@ -60,21 +60,33 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     if plan.dry_run:
         return Readiness(ready=True, wait_seconds=0)
     arms = plan.node_sets(settings)
-    if settings.nodes_on_demand:
-        return _by_pods(arms, resources, run_id=run_id, execution_arn=execution_arn)
-    # A campaign takes care of the nodes of its runs.
-    if plan.campaign is not None:
+    if plan.campaign is not None and not settings.nodes_on_demand:
+        # A campaign takes care of the nodes of its runs.
         return Readiness(ready=True, wait_seconds=0)
-    return _by_node_groups(arms, resources, run_id=run_id, execution_arn=execution_arn)
+    run = resources.store.runs.find(run_id)
+    if run is None:
+        resources.store.runs.start(
+            run_id,
+            "running",
+            now(),
+            phase="waking nodes",
+            execution_arn=execution_arn,
+            stack_arms=tuple(arm.name for arm in arms),
+        )
+    if settings.nodes_on_demand:
+        return _by_pods(arms, run, resources, run_id=run_id, execution_arn=execution_arn)
+    return _by_node_groups(arms, run, resources, run_id)
 
 
 def _by_pods(
-    arms: Sequence[StackArm], resources: Resources, *, run_id: str, execution_arn: str
+    arms: Sequence[StackArm],
+    run: RunRecord | None,
+    resources: Resources,
+    *,
+    run_id: str,
+    execution_arn: str,
 ) -> Readiness:
     settings, store, cluster = resources.settings, resources.store, resources.cluster
-    run = store.runs.find(run_id)
-    if run is None:
-        _record(run_id, execution_arn, arms, store)
     holders = hold(run_id, execution_arn, arms, settings, cluster)
     waiting = [pod for pod in holders if not is_holding(pod)]
     if not waiting:
@@ -89,12 +101,9 @@ def _by_pods(
 
 
 def _by_node_groups(
-    arms: Sequence[StackArm], resources: Resources, *, run_id: str, execution_arn: str
+    arms: Sequence[StackArm], run: RunRecord | None, resources: Resources, run_id: str
 ) -> Readiness:
     settings, runs = resources.settings, resources.store.runs
-    run = runs.find(run_id)
-    if run is None:
-        _record(run_id, execution_arn, arms, resources.store)
     if held_by_campaign([arm.name for arm in arms], None, resources):
         # It replaces the nodes or changes their number. Take lease waits until it has ended, and
         # this step is repeated then.
@@ -126,14 +135,3 @@ def _with(launches: Sequence[Launch], more: Sequence[Launch]) -> list[Json]:
     """The launches of a run with more, each once: a function may run twice."""
     each = {(launch.arm, launch.began_at): launch.to_json() for launch in (*launches, *more)}
     return list(each.values())
-
-
-def _record(run_id: str, execution_arn: str, arms: Sequence[StackArm], store: Store) -> None:
-    store.runs.start(
-        run_id,
-        "running",
-        now(),
-        phase="waking nodes",
-        execution_arn=execution_arn,
-        stack_arms=tuple(arm.name for arm in arms),
-    )
