@@ -122,7 +122,7 @@ def plan(raw: object, resources: Resources, *, run_id: str, execution_arn: str) 
     batches = _put(planned, laid_out.items, laid_out.warm_ups, store)
     _record(
         planned,
-        expected_seconds=_seconds_so_far(store, run_id) + planned.estimates.seconds,
+        seconds=planned.estimates.seconds,
         trials=len(planned_trials(batches[0])),
         resources=resources,
     )
@@ -224,7 +224,7 @@ def _continue(run_id: str, resources: Resources) -> Planned | None:
     left = 1 - len(stay) / max(len(planned_trials(items)), 1)
     _record(
         planned,
-        expected_seconds=_seconds_so_far(store, run_id) + planned.estimates.seconds * left,
+        seconds=planned.estimates.seconds * left,
         trials=len(planned_trials(first)),
         measured=len(stay),
         resources=resources,
@@ -557,16 +557,10 @@ def _network(
 # -- the run's item
 
 
-def _seconds_so_far(store: Store, run_id: str) -> float:
-    """The seconds since the run was recorded: when it woke the nodes, or when it began to wait."""
-    run = store.runs.find(run_id)
-    return 0.0 if run is None else seconds_between(run.started_at, now())
-
-
 def _record(
     planned: PlannedRun,
     *,
-    expected_seconds: float,
+    seconds: float,
     trials: int,
     resources: Resources,
     measured: int = 0,
@@ -581,6 +575,9 @@ def _record(
         measured: how many trials a run that is continued has measured before.
     """
     started_at, plan = now(), planned.plan
+    run = resources.store.runs.find(planned.run_id)
+    # It was recorded when it woke the nodes, or when it began to wait.
+    so_far = 0.0 if run is None else seconds_between(run.started_at, started_at)
     attributes: Json = {
         "phase": "planned",
         "execution_arn": planned.execution_arn,
@@ -591,13 +588,12 @@ def _record(
         "pause_seconds": plan.pause_seconds,
         "seed": plan.seed,
         "lab_scale": planned.arms[0].network_scale,
-        "expected_seconds": expected_seconds,
+        "expected_seconds": so_far + seconds,
         "expected_block_seconds": planned.estimates.block_seconds,
         "trials_planned": trials,
         "trials_measured": measured,
         "trials_failed": 0,
     }
-    run = resources.store.runs.find(planned.run_id)
     is_stacks_own = resources.settings.owns_nodes and not planned.placeholder_nodes
     if plan.dry_run:
         attributes |= {"finished_at": started_at, "seconds": 0}
