@@ -100,11 +100,7 @@ def count(run_id: str, when: When, resources: Resources) -> Counted:
         notes += reading.notes
         facts = reading.facts if when == "before" else facts
     note = "; ".join(dict.fromkeys(notes)) or None
-    counted = (
-        Counters(before=read, after=stored.after, interfaces=facts, note=note)
-        if when == "before"
-        else Counters(before=stored.before, after=read, interfaces=facts, note=note)
-    )
+    counted = stored.model_copy(update={when: read, "interfaces": facts, "note": note})
     store.runs.put(run_id, counters.NAME, counted)
     return Counted(nodes=len(read), note=note)
 
