@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from rackrate.changes.base import Made
 from rackrate.changes.scaling import PATIENCE_SECONDS, resize_nodes
 from rackrate.errors import ChangeFailed
-from rackrate.measure.node_groups import NodeGroup, groups_of, update_of
+from rackrate.measure.addons import require_no_failure
+from rackrate.measure.node_groups import NodeGroup, groups_of
 from rackrate.plan.campaign_estimate import DRAW_SECONDS
 from rackrate.resources import Resources
 from rackrate.times import now, seconds_between
@@ -107,7 +108,13 @@ def update_groups[T: (int, str)](renewal: Renewal[T], progress: Json, resources:
     }
     for group, target in groups.items():
         if group.name in updates:
-            _check(group, str(target), updates[group.name], resources)
+            require_no_failure(
+                resources.eks,
+                f"the node group {group.name} to {target}",
+                name=resources.settings.cluster_name,
+                nodegroupName=group.name,
+                updateId=updates[group.name],
+            )
         elif renewal.of(group) != target and not group.is_updating:
             begun = renewal.update(group, target)
             if begun is not None:
@@ -124,10 +131,3 @@ def update_groups[T: (int, str)](renewal: Renewal[T], progress: Json, resources:
         reasons = "\n".join(complaints or ["EKS reports no health issue"])
         raise ChangeFailed(f"{phase} after {duration(seconds)}\n{reasons}")
     return Made(False, {"since": since, "updates": updates}, phase)
-
-
-def _check(group: NodeGroup, target: str, update_id: str, resources: Resources) -> None:
-    """Raise ChangeFailed when EKS's update of a node group did not succeed."""
-    cluster_name = resources.settings.cluster_name
-    update = update_of(resources.eks, cluster_name, group.name, update_id)
-    update.require_no_failure(f"the node group {group.name} to {target}")

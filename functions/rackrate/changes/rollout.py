@@ -129,8 +129,13 @@ def roll_out(target: Addon, daemon_set: str, progress: Json, resources: Resource
     addon = installed(target.name, resources)
     has_it = (addon.version, addon.configuration) == (target.version, target.configuration)
     if "update" in progress:
-        update = addons.describe_update(eks, cluster_name, target.name, progress["update"])
-        update.require_no_failure(f"the add-on {target.name} to {target.version}")
+        addons.require_no_failure(
+            eks,
+            f"the add-on {target.name} to {target.version}",
+            name=cluster_name,
+            addonName=target.name,
+            updateId=progress["update"],
+        )
     elif addon.status != "UPDATING" and (not has_it or addon.status == "UPDATE_FAILED"):
         update_id = addons.update(eks, cluster_name, target)
         progress = progress if update_id is None else {**progress, "update": update_id}

@@ -32,30 +32,6 @@ class Addon:
     issues: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Update:
-    """An update of an add-on or a node group.
-
-    Attributes:
-        status: EKS's status: InProgress, Successful, Failed or Cancelled.
-        errors: why it failed, each `<code>: <message>`.
-    """
-
-    status: str
-    errors: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, state: Mapping[str, Any]) -> Update:
-        """Read it from EKS's description."""
-        return cls(state["status"], _reasons(state.get("errors", ()), "errorCode", "errorMessage"))
-
-    def require_no_failure(self, what: str) -> None:
-        """Raise ChangeFailed when it did not succeed; `what` says what is updated to what."""
-        if self.status in ("Failed", "Cancelled"):
-            failure = f"the update of {what} is {self.status}"
-            raise ChangeFailed("\n".join([failure, *(self.errors or ("EKS reports no reason",))]))
-
-
 def describe(eks: Any, cluster_name: str, name: str) -> Addon | None:
     """An add-on, or None when the cluster does not have it as an EKS add-on.
 
@@ -140,15 +116,24 @@ def update(eks: Any, cluster_name: str, target: Addon) -> str | None:
     )
 
 
-def describe_update(eks: Any, cluster_name: str, name: str, update_id: str) -> Update:
-    """The state of an update of an add-on.
+def require_no_failure(eks: Any, what: str, **of: str) -> None:
+    """See that an update of an add-on or a node group has not failed.
+
+    Args:
+        eks: a client of EKS.
+        what: what is updated to what.
+        of: the cluster, the add-on or node group, and the update, as EKS's DescribeUpdate has them.
 
     Raises:
+        ChangeFailed: it has; the message has EKS's reasons.
         Throttled: EKS throttled the request.
     """
     with translated():
-        response = eks.describe_update(name=cluster_name, addonName=name, updateId=update_id)
-    return Update.of(response["update"])
+        update = eks.describe_update(**of)["update"]
+    if update["status"] in ("Failed", "Cancelled"):
+        reasons = _reasons(update.get("errors", ()), "errorCode", "errorMessage")
+        failure = f"the update of {what} is {update['status']}"
+        raise ChangeFailed("\n".join([failure, *(reasons or ("EKS reports no reason",))]))
 
 
 def begin_update(request: Callable[[], Any], refused: str) -> str | None:

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from rackrate.errors import NodesUnavailable, suppress_codes, translated
-from rackrate.measure.addons import Update, begin_update
+from rackrate.measure.addons import begin_update
 from rackrate.settings import StackArm
 from rackrate.times import iso
 from rackrate_text.launches import failed_launch
@@ -250,17 +250,6 @@ def update_template(eks: Any, cluster_name: str, group: NodeGroup, version: int)
         ),
         f"the node group {group.name} cannot take version {version} of its launch template",
     )
-
-
-def update_of(eks: Any, cluster_name: str, name: str, update_id: str) -> Update:
-    """The state of an update of a node group.
-
-    Raises:
-        Throttled: EKS throttled the request.
-    """
-    with translated():
-        response = eks.describe_update(name=cluster_name, nodegroupName=name, updateId=update_id)
-    return Update.of(response["update"])
 
 
 def resize(eks: Any, cluster_name: str, name: str, sizes: Sizes) -> bool:

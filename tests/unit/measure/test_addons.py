@@ -11,7 +11,7 @@ from botocore.stub import Stubber
 
 from rackrate.errors import ChangeFailed, Throttled
 from rackrate.measure import addons
-from rackrate.measure.addons import Addon, Update, nodes_with_it
+from rackrate.measure.addons import Addon, nodes_with_it
 
 CNI = Addon(
     "vpc-cni", "v1.14.1-eksbuild.1", "ACTIVE", {"env": {"ENABLE_PREFIX_DELEGATION": "true"}}
@@ -142,8 +142,9 @@ class TestUpdate:
             {"update": {"id": "u-1", "status": "Failed", "errors": [error]}},
             {"name": "house", "addonName": "vpc-cni", "updateId": "u-1"},
         )
-        failed = addons.describe_update(eks, "house", "vpc-cni", "u-1")
-        assert failed == Update("Failed", ("ConfigurationConflict: Conflicts found",))
+        of = {"name": "house", "addonName": "vpc-cni", "updateId": "u-1"}
+        with pytest.raises(ChangeFailed, match="of it is Failed\nConfigurationConflict: Conflicts"):
+            addons.require_no_failure(eks, "it", **of)
 
 
 def daemon_set(*, generation=2, observed=2, nodes=4, updated=4, available=4):
