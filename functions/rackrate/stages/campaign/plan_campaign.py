@@ -25,6 +25,7 @@ from rackrate.plan.faults import Faults
 from rackrate.plan.fields import LEAST_PAIRS, without_started_by
 from rackrate.plan.looks import looks
 from rackrate.plan.model import Plan
+from rackrate.plan.pairing import Pairing
 from rackrate.plan.planned_campaign import PlannedCampaign
 from rackrate.resources import Resources
 from rackrate.results.pool import PooledRun, check_pool, in_order, notes_of, read_pooled
@@ -336,9 +337,7 @@ def _guards(estimates: Iterable[Estimates]) -> list[str]:
 
 def _few_pairs(runs: int, plan: Plan, nodes: int) -> list[str]:
     """A warning if the intervals of a sweep over nodes will rest on few runs or few pairs."""
-    pairs = {"one": 1, "ring": nodes if nodes > 2 else 1, "mesh": nodes * (nodes - 1) // 2}
-    pairing = plan.pairing
-    least = pairs[pairing] if isinstance(pairing, str) else pairing.random
+    least = Pairing.of(plan.pairing).pairs(nodes)
     if runs >= LEAST_RUNS_OF_A_TIER and least >= LEAST_PAIRS:
         return []
     return [
