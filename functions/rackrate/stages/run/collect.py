@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rackrate.errors import ClusterUnreachable, Throttled
 from rackrate.executions.store import Store
 from rackrate.measure import cpu_use, manifests, members
-from rackrate.measure.cluster import Cluster, SlowLog
+from rackrate.measure.cluster import SlowLog
 from rackrate.measure.cpu_use import Span
 from rackrate.measure.members import Member
 from rackrate.measure.networks import namespaces, pods_path
@@ -178,11 +178,15 @@ def _note_start(run_id: str, pods: Collection[Json], store: Store) -> None:
         store.runs.update(run_id, warnings=(*run.warnings, text))
 
 
+#: A trial as it was read, or why it has to be read again; None if there was no time for it, or if
+#: its log is large and has to take turns.
+type _Outcome = ReadTrial | ClusterUnreachable | Throttled | None
+
+
 class _Reader:
     """Reads the trials of a series whose pods have finished, or will not.
 
     Args:
-        run_id: the run.
         items: the series.
         attempt: the number of the attempt at it.
         planned: the run's plan.
@@ -235,9 +239,11 @@ class _Reader:
     ) -> Collected:
         """Store those trials that were read."""
         reads = [each for each in outcomes if isinstance(each, ReadTrial)]
-        cluster, store = self._resources.cluster, self._resources.store
-        reads = _with_cpu_use(reads, self._first, self._members, cluster, pool)
-        return _put_reads(self._run_id, self._first, self._attempt, reads, tried, store, pool)
+        with_cpu_use = self._with_cpu_use(reads, pool)
+        samples_key = self._put_raw_values(with_cpu_use)
+        trials = [read.stored_with(samples_key) for read in with_cpu_use]
+        store = self._resources.store
+        return _put_tried(self._run_id, self._first, trials, tried, store, pool)
 
     def _read(self, key: TrialKey, *, is_large: bool = False) -> _Outcome:
         draft = self._drafts.of(key)
@@ -247,9 +253,7 @@ class _Reader:
             return None
         try:
             item = self._drafts.item_of(key)
-            read = _read_trial(
-                self._run_id, draft, item, self._pod_of, self._resources, is_large=is_large
-            )
+            read = self._read_trial(draft, item, is_large=is_large)
         except SlowLog as error:
             return failed(draft, str(error))
         except Throttled as error:
@@ -271,6 +275,105 @@ class _Reader:
     @functools.cached_property
     def _absent(self) -> dict[str, Absence]:
         return _absences(self._pod_of.values(), self._planned, self._resources)
+
+    def _read_trial(self, draft: Trial, item: BlockItem, *, is_large: bool) -> ReadTrial | None:
+        """Read one test's outcome. Its output is stored exactly as printed before it is parsed.
+
+        Args:
+            draft: the trial as it is before it is read.
+            item: its item.
+            is_large: whether it is known that the log is large. Otherwise a large one is not read.
+
+        Raises:
+            ClusterUnreachable, Throttled: the log could not be read.
+            SlowLog: it could not be read in time.
+        """
+        test = next(each for each in item.tests if each.name == draft.test)
+        pod = self._pod_of.get(client_of(draft.key))
+        container = item.container(test)
+        ended = outcome(pod, container)
+        if pod is None or not ended.started:
+            return read_output(draft, test, None, failure=ended.failure, phase=item.phase)
+        failure = ended.failure
+        clears = isinstance(test, WorkloadTest) and test.clears and item.phase == "measure"
+        if failure is None and clears:
+            cleared = outcome(pod, container + manifests.CLEAR)
+            if cleared.failure is not None:
+                failure = f"clearing what it left {cleared.failure}"
+        where = pod["metadata"]["namespace"], pod["metadata"]["name"], container
+        most, patience = _SMALL_LOG_BYTES, _SMALL_LOG_SECONDS
+        if is_large:
+            most, patience = LOG_BYTES, _LARGE_LOG_SECONDS
+        log = self._resources.cluster.log(*where, most, seconds=patience)
+        if log is not None and not log.is_whole and not is_large:
+            return None
+        raw_key = None
+        if log is not None:
+            name = f"raw/{draft.key.id}.{draft.attempt}.txt"
+            runs = self._resources.store.runs
+            raw_key = runs.put_text(self._run_id, name, log.text, "text/plain")
+        times = {"started_at": ended.started_at, "finished_at": ended.finished_at}
+        seen = draft.model_copy(update={**times, "raw_key": raw_key})
+        return read_output(seen, test, log, failure=failure, phase=item.phase)
+
+    def _with_cpu_use(
+        self, reads: Sequence[ReadTrial], pool: ThreadPoolExecutor
+    ) -> Sequence[ReadTrial]:
+        """Trials with the CPU time of their workload's members, as far as it can be read.
+
+        It is read once for all trials of a series, and for none of the warm-up.
+        """
+        spans = {read.trial.key: span for read in reads if (span := _span(read.trial)) is not None}
+        item, cluster = self._first, self._resources.cluster
+        test = item.workload
+        if test is None or item.phase != "measure" or item.warm_up or not spans:
+            return reads
+        of_arm: dict[str, set[Span]] = {}
+        for key, span in spans.items():
+            of_arm.setdefault(key.arm, set()).add(span)
+        late = cpu_use.covered_at(max(span.finished for span in spans.values())) - time.time()
+        time.sleep(min(_CPU_WAIT_SECONDS, max(0.0, late)))
+        lines = cpu_use.lines_since(min(span.started for span in spans.values()), time.time())
+        until = time.monotonic() + _CPU_SECONDS
+        container = members.counting(test.name)
+
+        def used_by(member: Member, during: Iterable[Span]) -> dict[Span, float | None]:
+            if member.pod is None or time.monotonic() > until:
+                return {}
+            named = member.pod["metadata"]
+            where = named["namespace"], named["name"], container
+            try:
+                readings = cpu_use.readings(cluster.last_lines(*where, lines, timestamps=True))
+            except (ClusterUnreachable, Throttled):
+                return {}
+            return {span: cpu_use.percent_used(readings, span) for span in during}
+
+        pending = {
+            arm: [pool.submit(used_by, member, during) for member in self._members[arm]]
+            for arm, during in of_arm.items()
+        }
+
+        def completed(read: ReadTrial) -> ReadTrial:
+            if (span := spans.get(read.trial.key)) is None:
+                return read
+            percents = [each.result().get(span) for each in pending[read.trial.arm]]
+            return read._replace(trial=read.trial.with_members_cpu(percents))
+
+        return [completed(read) for read in reads]
+
+    def _put_raw_values(self, reads: Iterable[ReadTrial]) -> str | None:
+        """Store the raw values of a call's trials in one object, and return its key or None."""
+        values = {read.trial.key.id: read.raw for read in reads if not read.raw.is_empty}
+        if not values:
+            return None
+        # The digest names the content, so a repeated call rewrites its object, or adds one with the
+        # values that were still missing.
+        written = json.dumps({trial: raw.to_json() for trial, raw in values.items()})
+        digest = hashlib.sha256(written.encode()).hexdigest()[:8]
+        name = (
+            f"samples/{self._first.block:04d}-{self._first.round}.{self._attempt}.{digest}.json.gz"
+        )
+        return self._resources.store.trials.put_raw_values(self._run_id, name, values)
 
 
 class _Watched(NamedTuple):
@@ -297,9 +400,6 @@ def _watch(
         client = _client_of(pod)
         return client not in clients or client in hopeless or is_finished(pod)
 
-    def settled(pods: Mapping[str, bool]) -> bool:
-        return all(pods.values())
-
     pods: dict[Network, list[Json]] = {}
     finished = True
     stop = min(deadline, time.time() + watch_seconds)
@@ -308,7 +408,9 @@ def _watch(
         glance = min(stop, time.time() + GLANCE_SECONDS)
         for network in sorted({pair.client_network for item in items for pair in item.pairs}):
             path, left = pods_path(network, resources.settings), max(0.0, glance - time.time())
-            by_name, done = resources.cluster.watch(path, labels, is_settled, settled, seconds=left)
+            by_name, done = resources.cluster.watch(
+                path, labels, is_settled, lambda settled: all(settled.values()), seconds=left
+            )
             pods[network], finished = list(by_name.values()), finished and done
         if finished or time.time() >= stop:
             break
@@ -440,123 +542,14 @@ def write_down(
     drafts = Drafts(items, planned, attempt, store.runs.nodes_at(planned.run_id))
     trials = [failed(drafts.of(key), reason).trial for key, reason in reasons.items()]
     tried = _tried(planned.run_id, items, attempt, store)
-    lost = [trial for trial in trials if tried.is_lost(trial.key)]
-    for trial in trials:
-        if not tried.is_lost(trial.key):
-            store.trials.put_repeat(planned.run_id, trial)
     with ThreadPoolExecutor(WORKERS) as pool:
-        return _put_all(planned.run_id, items[0], lost, store, pool)
+        return _put_tried(planned.run_id, items[0], trials, tried, store, pool)
 
 
 def _client_of(pod: Mapping[str, Any]) -> Client:
     notes = pod["metadata"]["annotations"]
     arm = pod["metadata"]["labels"][manifests.ARM]
     return arm, notes[manifests.CLIENT_NODE], notes[manifests.SERVER_NODE]
-
-
-#: A trial as it was read, or why it has to be read again; None if there was no time for it, or if
-#: its log is large and has to take turns.
-type _Outcome = ReadTrial | ClusterUnreachable | Throttled | None
-
-
-def _read_trial(
-    run_id: str,
-    draft: Trial,
-    item: BlockItem,
-    pods: Mapping[Client, Mapping[str, Any]],
-    resources: Resources,
-    *,
-    is_large: bool,
-) -> ReadTrial | None:
-    """Read one test's outcome. Its output is stored exactly as printed before it is parsed.
-
-    Args:
-        run_id: the run.
-        draft: the trial as it is before it is read.
-        item: its item.
-        pods: the item's client pods.
-        resources: the stack's resources.
-        is_large: whether it is known that the log is large. Otherwise a large one is not read.
-
-    Raises:
-        ClusterUnreachable, Throttled: the log could not be read.
-        SlowLog: it could not be read in time.
-    """
-    test = next(each for each in item.tests if each.name == draft.test)
-    pod = pods.get(client_of(draft.key))
-    container = item.container(test)
-    ended = outcome(pod, container)
-    if pod is None or not ended.started:
-        return read_output(draft, test, None, failure=ended.failure, phase=item.phase)
-    failure = ended.failure
-    clears = isinstance(test, WorkloadTest) and test.clears and item.phase == "measure"
-    if failure is None and clears:
-        cleared = outcome(pod, container + manifests.CLEAR)
-        if cleared.failure is not None:
-            failure = f"clearing what it left {cleared.failure}"
-    where = pod["metadata"]["namespace"], pod["metadata"]["name"], container
-    most, patience = _SMALL_LOG_BYTES, _SMALL_LOG_SECONDS
-    if is_large:
-        most, patience = LOG_BYTES, _LARGE_LOG_SECONDS
-    log = resources.cluster.log(*where, most, seconds=patience)
-    if log is not None and not log.is_whole and not is_large:
-        return None
-    raw_key = None
-    if log is not None:
-        name = f"raw/{draft.key.id}.{draft.attempt}.txt"
-        raw_key = resources.store.runs.put_text(run_id, name, log.text, "text/plain")
-    times = {"started_at": ended.started_at, "finished_at": ended.finished_at}
-    seen = draft.model_copy(update={**times, "raw_key": raw_key})
-    return read_output(seen, test, log, failure=failure, phase=item.phase)
-
-
-def _with_cpu_use(
-    reads: Sequence[ReadTrial],
-    item: BlockItem,
-    members_of: Mapping[str, Sequence[Member]],
-    cluster: Cluster,
-    pool: ThreadPoolExecutor,
-) -> list[ReadTrial]:
-    """An item's trials with the CPU time of their workload's members, as far as it can be read.
-
-    It is read once for all trials of an item, and for none of the warm-up.
-    """
-    spans = {read.trial.key: span for read in reads if (span := _span(read.trial)) is not None}
-    test = item.workload
-    if test is None or item.phase != "measure" or item.warm_up or not spans:
-        return list(reads)
-    of_arm: dict[str, set[Span]] = {}
-    for key, span in spans.items():
-        of_arm.setdefault(key.arm, set()).add(span)
-    late = cpu_use.covered_at(max(span.finished for span in spans.values())) - time.time()
-    time.sleep(min(_CPU_WAIT_SECONDS, max(0.0, late)))
-    lines = cpu_use.lines_since(min(span.started for span in spans.values()), time.time())
-    until = time.monotonic() + _CPU_SECONDS
-    container = members.counting(test.name)
-
-    def used_by(member: Member, during: Iterable[Span]) -> dict[Span, float | None]:
-        if member.pod is None or time.monotonic() > until:
-            return {}
-        named = member.pod["metadata"]
-        where = named["namespace"], named["name"], container
-        try:
-            readings = cpu_use.readings(cluster.last_lines(*where, lines, timestamps=True))
-        except (ClusterUnreachable, Throttled):
-            return {}
-        return {span: cpu_use.percent_used(readings, span) for span in during}
-
-    pending = {
-        arm: [pool.submit(used_by, member, during) for member in members_of[arm]]
-        for arm, during in of_arm.items()
-    }
-
-    def completed(read: ReadTrial) -> ReadTrial:
-        if (span := spans.get(read.trial.key)) is None:
-            return read
-        percents = [each.result().get(span) for each in pending[read.trial.arm]]
-        return read._replace(trial=read.trial.with_members_cpu(percents))
-
-    return [completed(read) for read in reads]
 
 
 def _span(trial: Trial) -> Span | None:
@@ -567,37 +560,19 @@ def _span(trial: Trial) -> Span | None:
     return Span(*trial.interval, None if seconds is None else max(0.1, round(seconds, 1)))
 
 
-def _put_reads(
+def _put_tried(
     run_id: str,
     item: BlockItem,
-    attempt: int,
-    reads: Sequence[ReadTrial],
+    trials: Sequence[Trial],
     tried: Tried,
     store: Store,
     pool: ThreadPoolExecutor,
 ) -> Collected:
-    """Store trials with their raw values, those with a value already as their repetitions."""
-    samples_key = _put_raw_values(run_id, item, attempt, reads, store)
-    trials = [read.stored_with(samples_key) for read in reads]
+    """Store trials, those that have a value already as their repetitions."""
     again = [trial for trial in trials if not tried.is_lost(trial.key)]
     list(pool.map(lambda trial: store.trials.put_repeat(run_id, trial), again))
     lost = [trial for trial in trials if tried.is_lost(trial.key)]
     return _put_all(run_id, item, lost, store, pool)
-
-
-def _put_raw_values(
-    run_id: str, item: BlockItem, attempt: int, reads: Iterable[ReadTrial], store: Store
-) -> str | None:
-    """Store the raw values of a call's trials in one object, and return its key or None."""
-    values = {read.trial.key.id: read.raw for read in reads if not read.raw.is_empty}
-    if not values:
-        return None
-    # The digest names the content, so a repeated call rewrites its object, or adds one with the
-    # values that were still missing.
-    written = json.dumps({trial: raw.to_json() for trial, raw in values.items()})
-    digest = hashlib.sha256(written.encode()).hexdigest()[:8]
-    name = f"samples/{item.block:04d}-{item.round}.{attempt}.{digest}.json.gz"
-    return store.trials.put_raw_values(run_id, name, values)
 
 
 def _put_all(
