@@ -24,7 +24,6 @@ from rackrate.measure.node_groups import NodeGroup, update_template
 from rackrate.plan.capacity import load_nodes_for, strategies_of
 from rackrate.resources import Resources
 from rackrate_contract.document import Json
-from rackrate_text.quotas import quota_code
 from rackrate_text.words import listed
 
 _OTHER = "choose another type"
@@ -241,12 +240,8 @@ def _limits(described: Mapping[str, Any], resources: Resources) -> Iterator[tupl
         addresses = (loading - then.load.nodes) * then.load.addresses
         if then.vcpus_beside(loading):
             nodes += f" and {loading} load nodes"
-    if then.vcpu_quota is not None and vcpus > then.vcpu_quota:
-        yield (
-            f"{nodes} need {vcpus} vCPUs, and this account allows {then.vcpu_quota:g}"
-            f" (the quota {quota_code(name)} of EC2)",
-            "choose a smaller type, or ask for more in the Service Quotas console",
-        )
+    if lacking := then.lacking_quota(nodes, vcpus):
+        yield lacking, "choose a smaller type, or ask for more in the Service Quotas console"
     addresses += together * then.addresses
     # The nodes that are there leave first.
     free = then.free_addresses + now_there.nodes * now_there.addresses

@@ -18,11 +18,16 @@ from rackrate.changes.draws import NewNodes
 from rackrate.errors import Fault, NodesUnavailable, suppress_codes, translated
 from rackrate.measure.instance_types import instance_types
 from rackrate.measure.launch_templates import instance_type_of
-from rackrate.measure.node_groups import groups_of
-from rackrate.plan.capacity import LoadRoom, Room, addresses_per_node, faults_of_node_counts
+from rackrate.measure.node_groups import NodeGroup, groups_of
+from rackrate.plan.capacity import (
+    LoadRoom,
+    Machines,
+    Room,
+    addresses_per_node,
+    faults_of_node_counts,
+)
 from rackrate.plan.faults import kind_of
 from rackrate.resources import Resources
-from rackrate_contract.document import Json
 from rackrate_text.quotas import DEFAULT_NODES_PER_GROUP, NODES_PER_GROUP, quota_code
 
 
@@ -74,61 +79,49 @@ def room(resources: Resources, instance_type: str | None = None) -> Room:
     # Without a way to Service Quotas each request takes long.
     quota = functools.cache(functools.partial(_quota, resources.quotas))
     with translated():
-        described = instance_types(resources.ec2, {instance_type})[instance_type]
         subnets = resources.ec2.describe_subnets(SubnetIds=[subnet])
-        vcpu_quota = quota("ec2", quota_code(instance_type))
         nodes_per_group = quota("eks", NODES_PER_GROUP)
-        load = _load_room(resources, instance_type, quota)
-    addresses, because = addresses_per_node(described, cni=settings.cni, max_pods=settings.max_pods)
+        machines = _machines(groups, instance_type, resources, quota)
+        load = None
+        if settings.load is not None:
+            of_load = groups_of(resources.eks, settings.cluster_name, [settings.load])
+            load_type = instance_type_of(resources.ec2, of_load[0]) or instance_type
+            load_machines = _machines(of_load, load_type, resources, quota)
+            load = LoadRoom(settings=settings, **vars(load_machines))
     return Room(
         arms=len(settings.arms),
         groups_per_arm=len(settings.arms[0].node_groups),
-        nodes=sum(group.desired for group in groups),
-        instance_type=instance_type,
-        vcpus=_vcpus(described),
-        vcpu_quota=vcpu_quota,
-        vcpu_quota_code=quota_code(instance_type),
         nodes_per_group=int(nodes_per_group or DEFAULT_NODES_PER_GROUP),
         subnet=subnet,
         free_addresses=int(subnets["Subnets"][0]["AvailableIpAddressCount"]),
-        addresses=addresses,
-        because=because,
         is_spread=any(arm.placement == "spread" for arm in settings.arms),
         load=load,
+        **vars(machines),
     )
 
 
-def _load_room(
-    resources: Resources, usual_type: str, quota: Callable[[str, str], float | None]
-) -> LoadRoom | None:
-    """What the stack's load nodes take; None without such nodes.
+def _machines(
+    groups: Sequence[NodeGroup],
+    instance_type: str,
+    resources: Resources,
+    quota: Callable[[str, str], float | None],
+) -> Machines:
+    """What the nodes of these groups take, if they have this type.
 
-    Args:
-        resources: the stack's resources.
-        usual_type: their instance type if their node group names none.
-        quota: returns the account's value of a quota of a service.
+    `quota` returns the account's value of a quota of a service.
     """
-    settings = resources.settings
-    if settings.load is None:
-        return None
-    *_, group = groups_of(resources.eks, settings.cluster_name, [settings.load])
-    instance_type = instance_type_of(resources.ec2, group) or usual_type
+    settings, code = resources.settings, quota_code(instance_type)
     described = instance_types(resources.ec2, {instance_type})[instance_type]
-    code = quota_code(instance_type)
-    addresses, _ = addresses_per_node(described, cni=settings.cni, max_pods=settings.max_pods)
-    return LoadRoom(
-        settings=settings,
-        nodes=group.desired,
+    addresses, because = addresses_per_node(described, cni=settings.cni, max_pods=settings.max_pods)
+    return Machines(
+        nodes=sum(group.desired for group in groups),
         instance_type=instance_type,
-        vcpus=_vcpus(described),
+        vcpus=int(described["VCpuInfo"]["DefaultVCpus"]),
         vcpu_quota=quota("ec2", code),
         vcpu_quota_code=code,
         addresses=addresses,
+        because=because,
     )
-
-
-def _vcpus(described: Json) -> int:
-    return int(described["VCpuInfo"]["DefaultVCpus"])
 
 
 def _quota(quotas: Any, service: str, code: str) -> float | None:

@@ -132,64 +132,69 @@ def too_many_for_groups(nodes: int, groups: int, nodes_per_group: int) -> str:
     )
 
 
-@dataclass(frozen=True)
-class LoadRoom:
-    """What load nodes take.
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """What nodes of one type take of the account and of their subnet.
 
     Attributes:
-        settings: of the stack, for the number of load nodes that an arm's number needs.
         nodes: how many there are now.
-        instance_type: the load nodes' type.
-        vcpus: vCPUs of a load node.
+        instance_type: their type.
+        vcpus: vCPUs of a node.
         vcpu_quota: most vCPUs of running instances under the quota `vcpu_quota_code`; None if that
             is not known.
-        vcpu_quota_code: the quota that counts their vCPUs. It may be that of the arms' nodes.
-        addresses: how many addresses a load node takes.
+        vcpu_quota_code: the quota that counts their vCPUs.
+        addresses: how many addresses a node takes.
+        because: why so many, in words.
     """
 
-    settings: Settings
     nodes: int
     instance_type: str
     vcpus: int
     vcpu_quota: float | None
     vcpu_quota_code: str
     addresses: int
+    because: str
+
+    def lacking_quota(self, nodes: str, vcpus: int) -> str:
+        """Why the account may not run so many vCPUs; empty if it may, or if that is not known."""
+        if self.vcpu_quota is None or vcpus <= self.vcpu_quota:
+            return ""
+        return (
+            f"{nodes} need {vcpus} vCPUs, and this account allows {self.vcpu_quota:g}"
+            f" (the quota {self.vcpu_quota_code} of EC2)"
+        )
 
 
-@dataclass(frozen=True)
-class Room:
+@dataclass(frozen=True, kw_only=True)
+class LoadRoom(Machines):
+    """What load nodes take. Their quota may be that of the arms' nodes.
+
+    Attributes:
+        settings: of the stack, for the number of load nodes that an arm's number needs.
+    """
+
+    settings: Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room(Machines):
     """What limits the number of nodes of the arms that a stack made.
 
     Attributes:
         arms: the number of arms; they have the same number of nodes.
-        nodes: how many nodes all arms have together now.
-        instance_type: the nodes' type.
-        vcpus: vCPUs of a node.
-        vcpu_quota: most vCPUs of running instances under the quota `vcpu_quota_code`; None if that
-            is not known.
-        vcpu_quota_code: the quota that counts the nodes' vCPUs.
         groups_per_arm: the number of node groups of an arm.
         nodes_per_group: most nodes of a node group.
         subnet: id of the nodes' subnet.
         free_addresses: its free addresses.
-        addresses: how many a node takes.
-        because: why so many, in words.
         is_spread: whether an arm is in a rack-level spread group.
         load: what the stack's load nodes take of it; None without load nodes.
     """
 
     arms: int
-    nodes: int
-    instance_type: str
-    vcpus: int
-    vcpu_quota: float | None
-    vcpu_quota_code: str
     groups_per_arm: int
     nodes_per_group: int
     subnet: str
     free_addresses: int
-    addresses: int
-    because: str
     is_spread: bool = False
     load: LoadRoom | None = None
 
@@ -239,12 +244,11 @@ def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
         nodes += f" and {counted(loading, 'load node')}"
         needed += (loading - load.nodes) * load.addresses
         vcpus += room.vcpus_beside(loading)
-        apart = load.vcpu_quota_code != room.vcpu_quota_code
-        if apart and load.vcpu_quota is not None and loading * load.vcpus > load.vcpu_quota:
+        called = f"{counted(loading, 'load node')} ({load.instance_type})"
+        lacking = load.lacking_quota(called, loading * load.vcpus)
+        if lacking and load.vcpu_quota_code != room.vcpu_quota_code:
             yield (
-                f"{counted(loading, 'load node')} ({load.instance_type}) need"
-                f" {loading * load.vcpus} vCPUs, and this account allows {load.vcpu_quota:g} (the"
-                f" quota {load.vcpu_quota_code} of EC2)",
+                lacking,
                 "name fewer, deploy the stack with a smaller LoadNodeCount, or ask for more in the"
                 " Service Quotas console",
             )
@@ -255,9 +259,5 @@ def _obstacles(count: int, room: Room) -> Iterator[tuple[str, str]]:
             f" {room.free_addresses} free",
             "name fewer, or deploy the stack with a SecondaryCidr or a smaller MaxPods",
         )
-    if room.vcpu_quota is not None and vcpus > room.vcpu_quota:
-        yield (
-            f"{nodes} ({room.instance_type}) need {vcpus} vCPUs, and this"
-            f" account allows {room.vcpu_quota:g} (the quota {room.vcpu_quota_code} of EC2)",
-            "name fewer, or ask for more in the Service Quotas console",
-        )
+    if lacking := room.lacking_quota(f"{nodes} ({room.instance_type})", vcpus):
+        yield lacking, "name fewer, or ask for more in the Service Quotas console"
