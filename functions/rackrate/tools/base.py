@@ -89,6 +89,27 @@ def require_rate(
         )
 
 
+def require_same(
+    tool: str, log: str, times: Sequence[float], printed: tuple[float, float, float], within: float
+) -> None:
+    """See that a summary is that of the times in a log.
+
+    Args:
+        tool: the tool.
+        log: what the times are in.
+        times: the times; at least one.
+        printed: the shortest, the longest and the mean time of the summary.
+        within: how far they may differ.
+
+    Raises:
+        ParseError: they differ more.
+    """
+    figures = {"shortest": min(times), "longest": max(times), "mean": statistics.fmean(times)}
+    for (what, seconds), figure in zip(figures.items(), printed, strict=True):
+        if not abs(seconds - figure) <= within:
+            raise ParseError(f"{tool}'s summary and its {log} do not agree on the {what} time")
+
+
 def refusal(problem: str, remedy: str) -> PydanticCustomError:
     """The error of a field that conflicts with other fields.
 
@@ -209,6 +230,11 @@ class Metric:
             raise ParseError(f"nothing was transferred: {self.name} is zero")
         least = quantity(self.step, self.unit)
         raise ParseError(f"{self.name} is zero, which is below the tool's resolution of {least}")
+
+
+def throughput(statistic: str, step: float) -> Metric:
+    """The rate of a test that sends as much as it can, and the distance between its values."""
+    return Metric("throughput", "bit/s", "higher", statistic, step)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ Project: [dnsperf of DNS-OARC](https://www.dns-oarc.net/tools/dnsperf).
 
 from __future__ import annotations
 
-import math
 import re
-import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -54,6 +52,7 @@ from rackrate.tools.base import (
     least_values,
     refusal,
     require_rate,
+    require_same,
     require_values,
     without_summary,
 )
@@ -296,13 +295,8 @@ def _require_same(
             f"dnsperf's summary tells of {answered} responses to {sent} queries, but its lines "
             f"of {len(known)} to {len(times)}"
         )
-    for what, seconds, printed in (
-        ("shortest", min(known), summary.least),
-        ("longest", max(known), summary.most),
-        ("mean", statistics.fmean(known), summary.mean),
-    ):
-        if not math.isclose(seconds, printed, rel_tol=0, abs_tol=1.01e-6):
-            raise ParseError(f"dnsperf's summary and its lines do not agree on the {what} time")
+    printed = (summary.least, summary.most, summary.mean)
+    require_same("dnsperf", "lines", known, printed, within=1.01e-6)
 
 
 def _times(lines: str, test: Test) -> list[float | None]:

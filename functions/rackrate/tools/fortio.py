@@ -55,6 +55,7 @@ from rackrate.tools.base import (
     least_values,
     refusal,
     require_rate,
+    require_same,
     require_values,
     without_summary,
 )
@@ -304,13 +305,8 @@ def _compare(latencies: Sequence[float], summary: _Histogram) -> None:
         raise ParseError(
             f"fortio's summary tells of {summary.Count} requests, but its log has {len(latencies)}"
         )
-    for what, logged, printed in (
-        ("shortest", min(latencies), summary.Min),
-        ("longest", max(latencies), summary.Max),
-        ("mean", statistics.fmean(latencies), summary.Avg),
-    ):
-        if not abs(logged - printed) <= _ROUNDING:
-            raise ParseError(f"fortio's summary and its log do not agree on the {what} time")
+    printed = (summary.Min, summary.Max, summary.Avg)
+    require_same("fortio", "log", latencies, printed, _ROUNDING)
 
 
 def _requests_of_connection(test: Test) -> int:

@@ -49,6 +49,7 @@ from rackrate.tools.base import (
     interval_seconds,
     merged_remainder,
     sum_if_known,
+    throughput,
     without_summary,
 )
 
@@ -125,15 +126,9 @@ class Test(TimedTest):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Throughput."""
-        return (
-            Metric(
-                "throughput",
-                "bit/s",
-                "higher",
-                f"{'receiver' if self.reverse else 'sender'}'s mean, over all streams",
-                step=WRITE_BYTES * 8 / self.seconds,
-            ),
-        )
+        counting = "receiver" if self.reverse else "sender"
+        words = f"{counting}'s mean, over all streams"
+        return (throughput(words, step=WRITE_BYTES * 8 / self.seconds),)
 
     @property
     def server(self) -> Server:

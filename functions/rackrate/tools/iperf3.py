@@ -61,6 +61,7 @@ from rackrate.tools.base import (
     refusal,
     require_rate,
     sum_if_known,
+    throughput,
 )
 
 PORT = 5201
@@ -281,15 +282,7 @@ class Test(TimedTest):
         """Throughput."""
         both = ", both directions together" if self.bidirectional else ""
         counted = BLOCK_BYTES if self.protocol == "tcp" else self.length_bytes or DATAGRAM_BYTES
-        return (
-            Metric(
-                "throughput",
-                "bit/s",
-                "higher",
-                f"receiver's mean{both}",
-                step=counted * 8 / self.seconds,
-            ),
-        )
+        return (throughput(f"receiver's mean{both}", step=counted * 8 / self.seconds),)
 
     @property
     def server(self) -> Server:

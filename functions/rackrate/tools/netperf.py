@@ -119,15 +119,8 @@ class Test(TimedTest):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The rate of the transactions."""
-        return (
-            Metric(
-                "transaction_rate",
-                "transactions/s",
-                "higher",
-                "mean",
-                step=1 / self.seconds,
-            ),
-        )
+        step = 1 / self.seconds
+        return (Metric("transaction_rate", "transactions/s", "higher", "mean", step=step),)
 
     @property
     def server(self) -> Server:
