@@ -7,6 +7,7 @@ import io
 import json
 import re
 import tomllib
+from dataclasses import replace
 
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
@@ -27,7 +28,7 @@ from scripts import references
 from scripts.markdown import with_part
 from scripts.parameters import EXISTING_CLUSTER, OWN_CLUSTER, load
 from tests.docs.blocks import PAGES, ROOT, blocks_of
-from tests.unit.samples import ARMS, ENDPOINTS
+from tests.unit.samples import ARMS, ENDPOINTS, HOST_SETTINGS
 
 DOCS = ROOT / "docs"
 TEMPLATE = load(OWN_CLUSTER)
@@ -154,14 +155,8 @@ def test_a_plan_whose_tools_the_default_image_lacks_names_the_parameter(folder):
         document = json.loads(path.read_text("utf-8"))
         raw = document.get("plan", document)
         nodes = {arm.name: 12 for arm in ARMS}
-        plan = check_plan(
-            raw,
-            stack_arms=ARMS,
-            nodes=nodes,
-            host_network=True,
-            run_id="r",
-            endpoints=ENDPOINTS,
-        )
+        settings = replace(HOST_SETTINGS, endpoints=ENDPOINTS)
+        plan = check_plan(raw, settings, nodes=nodes, run_id="r")
         lacking = [test for test in plan.tests if programs_lacking(image, test)]
         assert ("ToolImage=build" in rows[path.name]) == bool(lacking), path.name
 

@@ -351,14 +351,10 @@ def check_plans(
         try:
             by_count[count] = check_plan(
                 plan,
-                stack_arms=settings.arms,
+                settings,
                 nodes={arm.name: count for arm in settings.arms},
                 load_nodes=load_nodes_for(count, settings),
-                host_network=bool(settings.host_namespace),
                 run_id=run_id_of_step(campaign_id, 1),
-                image=settings.tool_image,
-                allowed_images=settings.allowed_images,
-                endpoints=settings.endpoints,
             )
         except InvalidPlan as invalid:
             for fault in invalid.faults:

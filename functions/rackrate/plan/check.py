@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rackrate.errors import Fault, InvalidPlan
 from rackrate.plan.arms import ArmChoice
@@ -33,7 +33,7 @@ from rackrate.plan.model import Plan, names_of
 from rackrate.plan.pairing import Pairing, rounds_of_block, trials_of_block
 from rackrate.plan.series import slot_seconds
 from rackrate.plan.workloads import pair_tests, workloads
-from rackrate.settings import NO_ENDPOINTS, Endpoints, StackArm
+from rackrate.settings import Settings
 from rackrate.tools.base import TestBase
 from rackrate_text.units import duration
 from rackrate_text.words import counted
@@ -44,47 +44,39 @@ MAX_RUN_SECONDS = 86_400
 
 def check_plan(
     raw: object,
+    settings: Settings,
     *,
-    stack_arms: Sequence[StackArm],
     nodes: Mapping[str, int],
-    host_network: bool,
     run_id: str,
-    image: str = "",
-    allowed_images: Collection[str] = (),
     load_nodes: int = 0,
     is_ipv6: bool = False,
-    endpoints: Endpoints = NO_ENDPOINTS,
 ) -> Plan:
     """Read and check a plan.
 
     Args:
         raw: the execution's input, any JSON value.
-        stack_arms: the stack's arms.
-        nodes: number of Ready nodes of each of those arms, by name.
-        host_network: whether the stack allows pods in the network of their nodes.
+        settings: the stack's settings.
+        nodes: number of Ready nodes of each of the stack's arms, by name.
         run_id: the source of the seed for a plan without one, so that a repeated call gives the
             same plan.
-        image: the image of the pods; empty if it is not known.
-        allowed_images: the other images that the plan may ask for.
         load_nodes: number of Ready load nodes.
         is_ipv6: whether the pods have IPv6 addresses only.
-        endpoints: the endpoints that the plan may name.
 
     Raises:
         InvalidPlan: the plan has mistakes; the error lists every one.
     """
-    faults = Faults()
+    faults, stack_arms, image = Faults(), settings.arms, settings.tool_image
     check_name(run_id, faults)
     raw = whole_numbers(raw)
     model = _read_fields(raw, faults)
     arms = read_arms(model, raw, stack_arms, faults)
     check_nodes(arms, stack_arms, nodes, faults)
-    check_networks(arms, host_network, faults)
+    check_networks(arms, bool(settings.host_namespace), faults)
     check_differences(arms, faults)
     baseline = choose_baseline(model, list(arms.values()), stack_arms, faults)
-    tests = read_tests(model.tests, image, allowed_images, faults, is_ipv6=is_ipv6)
+    tests = read_tests(model.tests, image, settings.allowed_images, faults, is_ipv6=is_ipv6)
     check_ways(arms, tests, faults)
-    check_endpoints(arms, tests, model.direction, endpoints, faults, is_ipv6=is_ipv6)
+    check_endpoints(arms, tests, model.direction, settings.endpoints, faults, is_ipv6=is_ipv6)
     pairing = Pairing.of(model.pairing)
     earlier = names_of(model.compare_with)
     _check_earlier_names(earlier, run_id, faults)

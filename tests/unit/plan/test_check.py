@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -19,15 +20,17 @@ from rackrate.workloads.base import MAX_VOLUMES, MAX_VOLUMES_GIB
 from rackrate_contract.selectors import Selector
 from tests import ROOT
 from tests.templates.cloudformation import load
-from tests.unit.samples import ARMS
+from tests.unit.samples import ARMS, HOST_SETTINGS, SETTINGS
 
 NODES = {"treatment": 2, "baseline": 2}
 
 
-def check(raw, nodes=NODES, run_id="r", host_network=True, **options):
-    return check_plan(
-        raw, stack_arms=ARMS, nodes=nodes, host_network=host_network, run_id=run_id, **options
-    )
+def check(raw, nodes=NODES, run_id="r", settings=HOST_SETTINGS, **options):
+    return check_plan(raw, settings, nodes=nodes, run_id=run_id, **options)
+
+
+def of_images(image, *allowed):
+    return replace(HOST_SETTINGS, tool_image=image, allowed_images=allowed)
 
 
 def faults(raw, nodes=NODES, **options):
@@ -136,7 +139,7 @@ DEFAULT_IMAGE = load(ROOT / "template.yaml")["Parameters"]["ToolImage"]["Default
 )
 def test_a_test_whose_program_the_image_lacks_is_refused_with_the_parameter_to_set(image):
     with pytest.raises(InvalidPlan) as caught:
-        check({"tests": ["rtt", SOCKPERF]}, image=image)
+        check({"tests": ["rtt", SOCKPERF]}, settings=of_images(image))
     (fault,) = caught.value.faults
     assert fault.path == "tests[1]"
     assert "sockperf" in fault.problem and image in fault.problem
@@ -165,11 +168,11 @@ def test_a_plan_may_ask_only_for_images_that_its_stack_allows(field):
     etcd = {"name": "etcd", "tool": "etcd", "members": 1}
     plan = {"tests": ["rtt", {**etcd, field: OTHER}]}
     for allowed in ((), (OWN,), (OTHER.partition("@")[0],)):
-        (line,) = faults(plan, allowed_images=allowed, image=OWN).values()
+        (line,) = faults(plan, settings=of_images(OWN, *allowed)).values()
         assert line.startswith(f"tests[1].{field}: ") and "AllowedImages" in line
-    assert getattr(check(plan, allowed_images=(OWN, OTHER)).tests[1], field) == OTHER
+    assert getattr(check(plan, settings=of_images("", OWN, OTHER)).tests[1], field) == OTHER
     # The stack's own image needs no permission.
-    assert getattr(check(plan, image=OTHER).tests[1], field) == OTHER
+    assert getattr(check(plan, settings=of_images(OTHER)).tests[1], field) == OTHER
 
 
 def of_volumes(*each):
@@ -198,7 +201,7 @@ def test_the_volumes_of_a_plan_are_bounded_together_in_number_and_size():
 
 @pytest.mark.parametrize("image", ["", "registry.corp:5000/netshoot", "registry.corp/tools:1"])
 def test_an_image_whose_programs_nobody_knows_may_have_all(image):
-    assert len(check({"tests": ["rtt", SOCKPERF]}, image=image).tests) == 2
+    assert len(check({"tests": ["rtt", SOCKPERF]}, settings=of_images(image)).tests) == 2
 
 
 @pytest.mark.parametrize(
@@ -439,7 +442,7 @@ def test_arms_may_use_the_same_nodes_in_other_networks():
 
 
 def test_host_networking_that_the_stack_does_not_allow_is_refused_with_the_remedy():
-    refused = faults({"arms": ["baseline", HOST, TO_POD]}, host_network=False)
+    refused = faults({"arms": ["baseline", HOST, TO_POD]}, settings=SETTINGS)
     assert set(refused) == {
         *("arms[1].client_network", "arms[1].server_network", "arms[2].client_network"),
     }
@@ -488,7 +491,7 @@ def test_an_arm_that_is_not_measured_may_lack_nodes():
     arms = [*ARMS, StackArm("third", "spread", False, "ng-3", Selector.parse("third"))]
     raw = {"arms": ["treatment", "baseline"]}
     nodes = {**NODES, "third": 0}
-    assert check_plan(raw, stack_arms=arms, nodes=nodes, host_network=False, run_id="r")
+    assert check_plan(raw, replace(SETTINGS, arms=arms), nodes=nodes, run_id="r")
 
 
 json_values = st.recursive(
@@ -522,4 +525,4 @@ def test_an_execution_whose_name_cannot_be_an_id_is_refused(name):
     check_name(name, faults)
     assert [fault.path for fault in faults] == ["$"]
     with pytest.raises(InvalidPlan, match="cannot be an id"):
-        check_plan({}, stack_arms=(), nodes={}, host_network=False, run_id=name)
+        check_plan({}, replace(SETTINGS, arms=()), nodes={}, run_id=name)

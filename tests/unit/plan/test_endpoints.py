@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +18,8 @@ from rackrate.settings import NO_ENDPOINTS, Endpoints
 from rackrate_contract.arms import Endpoint
 from tests.unit.builders import TESTS, arm
 from tests.unit.builders import plan as plan_of
-from tests.unit.samples import ARMS
 from tests.unit.samples import ENDPOINTS as STACK
+from tests.unit.samples import HOST_SETTINGS
 
 INSTANCE = STACK.instance
 
@@ -29,15 +31,8 @@ def towards(endpoint="instance", name="out", nodes="treatment", **fields):
 def check(*arms, endpoints=STACK, tests=("tcp-1",), is_ipv6=False, nodes=2, **fields):
     raw = {"arms": list(arms), "baseline": arms[0]["name"], "tests": list(tests), **fields}
     counts = {"treatment": nodes, "baseline": nodes}
-    return check_plan(
-        raw,
-        stack_arms=ARMS,
-        nodes=counts,
-        host_network=True,
-        run_id="r",
-        endpoints=endpoints,
-        is_ipv6=is_ipv6,
-    )
+    settings = replace(HOST_SETTINGS, endpoints=endpoints)
+    return check_plan(raw, settings, nodes=counts, run_id="r", is_ipv6=is_ipv6)
 
 
 def fault(*arms, **fields):

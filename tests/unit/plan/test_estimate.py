@@ -17,7 +17,7 @@ from rackrate.plan.items import build_schedule, build_warm_up
 from rackrate_contract.estimates import Estimates, Traffic
 from tests.unit import builders
 from tests.unit.builders import C5_LARGE, network
-from tests.unit.samples import ARMS, NODES, node
+from tests.unit.samples import ARMS, HOST_SETTINGS, NODES, node
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "cost.md").read_text()
 
@@ -30,7 +30,7 @@ def nothing_known():
 def estimated(raw=None, *, zones=None, scale=None, bandwidth=C5_LARGE, region="us-east-1", **facts):
     """The estimate of a plan on two nodes of each arm, made as in the plan function."""
     counts = {name: len(names) for name, names in NODES.items()}
-    plan = check_plan(raw or {}, stack_arms=ARMS, nodes=counts, host_network=True, run_id="run-1")
+    plan = check_plan(raw or {}, HOST_SETTINGS, nodes=counts, run_id="run-1")
     stack_arms = {arm.name: arm for arm in ARMS}
     labels = {} if scale is None else {NETWORK_SCALE_LABEL: str(scale)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,13 +127,7 @@ LONG = st.sampled_from(["x" * 30_000, "\U0001f600" * 2_000, "\x9d\x1b]" * 2_000,
 def test_a_refusal_fits_into_a_cause_and_counts_what_it_leaves_out(long, few, many):
     test = {"name": "tcp-1", **{f"{number}": 0 for number in range(many)}}
     try:
-        check_plan(
-            {"tests": [test], **few, **long},
-            stack_arms=ARMS,
-            nodes=COUNTS,
-            host_network=True,
-            run_id="r",
-        )
+        check_plan({"tests": [test], **few, **long}, HOST_SETTINGS, nodes=COUNTS, run_id="r")
     except InvalidPlan as invalid:
         faults = invalid.faults
     else:
@@ -155,14 +150,8 @@ def test_a_refusal_fits_into_a_cause_and_counts_what_it_leaves_out(long, few, ma
 @given(edited([{}, FULL_PLAN, *PLANS]))
 def test_an_edited_plan_is_refused_with_its_faults_or_can_be_laid_out(raw):
     try:
-        plan = check_plan(
-            raw,
-            stack_arms=ARMS,
-            nodes=COUNTS,
-            host_network=True,
-            run_id="r",
-            endpoints=ENDPOINTS,
-        )
+        settings = replace(HOST_SETTINGS, endpoints=ENDPOINTS)
+        plan = check_plan(raw, settings, nodes=COUNTS, run_id="r")
     except InvalidPlan as invalid:
         assert invalid.faults
         for fault in invalid.faults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -18,7 +19,7 @@ from rackrate.plan.fields import PlanInput
 from rackrate.plan.model import CATALOGUE
 from scripts import plan_reference
 from tests import ROOT
-from tests.unit.samples import ARMS, ENDPOINTS
+from tests.unit.samples import ARMS, ENDPOINTS, HOST_SETTINGS
 
 PLANS = sorted((ROOT / "docs" / "plans").glob("*.json"))
 #: Ready nodes in each arm: the minimum, or the largest tier in docs/plans/README.md.
@@ -35,12 +36,10 @@ def is_taken(raw, nodes=NODES, load_nodes=0):
     try:
         check_plan(
             raw,
-            stack_arms=ARMS,
+            replace(HOST_SETTINGS, endpoints=ENDPOINTS),
             nodes=nodes,
-            host_network=True,
             run_id="r",
             load_nodes=load_nodes,
-            endpoints=ENDPOINTS,
         )
     except InvalidPlan:
         return False
@@ -214,11 +213,7 @@ def test_what_the_stack_takes_the_schema_takes_and_its_warm_up_can_be_read_again
     VALIDATOR.validate({"tests": [test]})
     try:
         (checked,) = check_plan(
-            {"tests": [test], "blocks": 1},
-            stack_arms=ARMS,
-            nodes=NODES,
-            host_network=True,
-            run_id="r",
+            {"tests": [test], "blocks": 1}, HOST_SETTINGS, nodes=NODES, run_id="r"
         ).tests
     except InvalidPlan as invalid:
         assert {fault.path.split(".")[0] for fault in invalid.faults} <= {"tests[0]", "blocks"}

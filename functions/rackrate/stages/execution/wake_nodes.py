@@ -45,16 +45,12 @@ def wake_nodes(raw: object, resources: Resources, *, run_id: str, execution_arn:
     settings = resources.settings
     plan = check_plan(
         raw,
-        stack_arms=settings.arms,
+        settings,
         nodes={arm.name: settings.node_count for arm in settings.arms},
         load_nodes=settings.load_node_count,
-        host_network=bool(settings.host_namespace),
         run_id=run_id,
-        image=settings.tool_image,
-        allowed_images=settings.allowed_images,
         # A cluster that the stack made has IPv4.
         is_ipv6=settings.nodes_on_demand and resources.cluster.is_ipv6,
-        endpoints=settings.endpoints,
     )
     check_campaign(plan, run_id, resources)
     if plan.dry_run:

@@ -139,15 +139,11 @@ def _check(
     try:
         checked = check_plan(
             raw,
-            stack_arms=settings.arms,
+            settings,
             nodes=counts,
-            host_network=bool(settings.host_namespace),
             run_id=run_id,
-            image=settings.tool_image,
-            allowed_images=settings.allowed_images,
             load_nodes=len(nodes.get(LOAD, ())),
             is_ipv6=resources.cluster.is_ipv6,
-            endpoints=settings.endpoints,
         )
     except InvalidPlan as invalid:
         _blame_nodes(invalid, counts, resources)
