@@ -21,13 +21,10 @@ from rackrate.stages.stack.run_on_create import (
 
 
 def _runner() -> Runner:
-    table, bucket = os.environ["TABLE_NAME"], os.environ["BUCKET_NAME"]
     return Runner(
         state_machine_arn=os.environ["STATE_MACHINE_ARN"],
-        store=Store(table, bucket),
+        store=Store(os.environ["TABLE_NAME"], os.environ["BUCKET_NAME"]),
         states=aws.session().client("stepfunctions"),
-        s3=aws.session().client("s3"),
-        bucket_name=bucket,
     )
 
 

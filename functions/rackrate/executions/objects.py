@@ -66,6 +66,11 @@ class Objects:
             return self.read(key)
         return None
 
+    def delete(self, key: str) -> None:
+        """Delete an object; it is no error when there is none."""
+        with translated():
+            self._s3.delete_object(Bucket=self.bucket_name, Key=key)
+
     def link(self, key: str) -> str:
         """A presigned link to one object; the reader needs no credentials.
 

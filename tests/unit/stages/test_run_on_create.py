@@ -56,10 +56,8 @@ class States:
 
 
 @pytest.fixture
-def runner(store, s3):
-    return Runner(
-        state_machine_arn=MACHINE, store=store, states=States(), s3=s3, bucket_name=BUCKET
-    )
+def runner(store):
+    return Runner(state_machine_arn=MACHINE, store=store, states=States())
 
 
 def request(kind="Create", plan="{}", url="https://answer.test", **extra):
@@ -83,7 +81,7 @@ def end(runner, run_id, status, **more):
 
 
 def objects(runner):
-    contents = runner.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+    contents = runner.store.objects._s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
     return [entry["Key"] for entry in contents]
 
 

@@ -53,15 +53,11 @@ class Runner:
         state_machine_arn: the benchmark's state machine.
         store: the stack's table and bucket.
         states: a boto3 client of Step Functions.
-        s3: a boto3 client.
-        bucket_name: the stack's bucket.
     """
 
     state_machine_arn: str
     store: Store
     states: Any
-    s3: Any
-    bucket_name: str
 
     def execution_arn(self, run_id: str) -> str:
         """The ARN of a run's execution."""
@@ -243,13 +239,13 @@ def _stored(runner: Runner) -> Json | None:
 def _forget(run_id: str, runner: Runner) -> None:
     """Delete a run's stored request, because its URL lets anybody answer in our place."""
     if _request(run_id, runner) is not None:
-        runner.s3.delete_object(Bucket=runner.bucket_name, Key=_REQUEST)
+        runner.store.objects.delete(_REQUEST)
 
 
 def _ended(run_id: str, execution: Mapping[str, Any], runner: Runner) -> Answer:
     if execution["status"] == "SUCCEEDED":
         return Answer(run_id, _attributes(run_id, runner))
-    raise RunFailed(failure_text(run_id, execution, runner.bucket_name))
+    raise RunFailed(failure_text(run_id, execution, runner.store.objects.bucket_name))
 
 
 def _attributes(run_id: str, runner: Runner) -> dict[str, str]:
