@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rackrate.changes.base import Change, Made, Value
+from rackrate.changes.base import Made, Value
+from rackrate.changes.draws import NewNodes
 from rackrate.changes.nodes import room
 from rackrate.changes.renewal import RENEWAL_SECONDS, Renewal, all_groups, renew, update_groups
-from rackrate.changes.scaling import put_back, sizes_before
+from rackrate.changes.scaling import put_back
 from rackrate.errors import Fault, NodesUnavailable, translated
 from rackrate.measure.instance_types import instance_types
 from rackrate.measure.launch_templates import Version, delete_versions, make_version, versions
@@ -29,11 +30,10 @@ from rackrate_text.words import listed
 _OTHER = "choose another type"
 
 
-class InstanceType(Change):
+class InstanceType(NewNodes):
     """Another instance type in all arms, on new nodes."""
 
     name = "instance_type"
-    needs_nodes = False
     seconds = RENEWAL_SECONDS
 
     def faults(self, values: Sequence[Value], resources: Resources) -> list[Fault]:
@@ -73,10 +73,6 @@ class InstanceType(Change):
     def instance_type(self, value: Value | None) -> str | None:
         """The step's value."""
         return None if value is None else str(value)
-
-    def before(self, resources: Resources) -> Json:
-        """The sizes of the node groups. The versions that a sweep creates name their source."""
-        return sizes_before(resources)
 
     def make(self, value: Value | None, progress: Json, resources: Resources) -> Made:
         """Empty all node groups, give them the type, then fill them again; see `renew`."""
