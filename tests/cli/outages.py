@@ -22,21 +22,21 @@ FAULTS = ApiFaults(lambda key: "command" if key == COMMAND_KEY else "test")
 class Outage(Order):
     """Errors that end after so many calls."""
 
-    strikes: int = 0
+    most: int = 0
 
     def hit(self) -> None:
         """Count the call."""
         super().hit()
-        if self.hits == self.strikes:
+        if self.hits == self.most:
             self.rate = 0.0
 
 
 @contextmanager
-def outage(on: str, *, fault: str = "api-failing", strikes: int = OUTAGE) -> Iterator[Outage]:
+def outage(on: str, *, fault: str = "api-failing", most: int = OUTAGE) -> Iterator[Outage]:
     """Let the calls `on`, such as `states:*`, fail: with 503, unless `fault` is `api-throttled`."""
     options = {"callers": "command"}
     if fault == "api-failing":
         options["error"] = "ServiceUnavailable"
-    order = Outage(fault, on, options=options, strikes=strikes)
+    order = Outage(fault, on, options=options, most=most)
     with FAULTS.injectors[fault](order):
         yield order

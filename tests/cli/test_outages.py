@@ -54,7 +54,7 @@ def test_a_run_that_is_lost_from_sight_has_its_own_exit_code_and_junit_says_so(
 ) -> None:
     monkeypatch.setattr(watch, "OFFLINE_SECONDS", 0.5)
     stack.define_endless()
-    with outage("states:DescribeExecution", strikes=ENDLESS):
+    with outage("states:DescribeExecution", most=ENDLESS):
         done = rackrate("run", "--name", RUN, "--junit", "verdicts.xml", code=3)
     assert "goes on" in done.stderr and f"rackrate show {RUN}" in done.stderr
     assert stack.executions()[0]["status"] == "RUNNING"
@@ -87,7 +87,7 @@ def test_a_second_ctrl_c_ends_the_tries_to_stop_a_run(
     stack: DeployedStack, as_command: None, start: Start
 ) -> None:
     stack.define_endless()
-    with outage("states:StopExecution", strikes=ENDLESS) as order:
+    with outage("states:StopExecution", most=ENDLESS) as order:
         process = start("run", "--name", RUN)
         process.until("block 1 of 6")
         process.send()
