@@ -107,6 +107,8 @@ def create_cluster(lab: Lab) -> None:
 def empty(labs: Labs) -> Lab:
     """A lab with such a cluster and no stack."""
     lab = labs.start(deployed=False)
+    if lab.has_stack:
+        stack.delete(lab.status, say)  # a lab has one cluster at a time
     stack.build(stack.EXISTING_CLUSTER)
     create_cluster(lab)
     return lab
