@@ -20,7 +20,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,8 @@ from lab.aws.ec2.capacity import REFUSED
 from lab.fabric.caps import all_places
 from lab.fabric.luck import POSITIONS, fresh_seed
 from rackrate.verdict.capacity import interval_of_share
-from rackrate_contract.campaign import CampaignResults, HuntedDraw
+from rackrate_contract.campaign import CampaignResults, Hunt
+from rackrate_contract.capacity import Capacity
 
 HUNTS = 12
 MOST = 7
@@ -49,34 +50,19 @@ _SUMS = np.add.outer(np.arange(POSITIONS), np.arange(POSITIONS)).ravel()
 
 @dataclass(frozen=True)
 class Ended:
-    """A hunt that ended.
+    """A hunt that ended: what it knows, how its launches filled, and the places of its draws.
 
-    `sums` has the sum of the positions of each draw's racks, in the order of `results.hunt.draws`.
+    `sums` has the sum of the positions of each draw's racks, in the order of `hunt.draws`.
     """
 
-    results: CampaignResults
+    hunt: Hunt
+    fills: Sequence[Capacity]
     sums: Sequence[int]
-
-    @property
-    def draws(self) -> Sequence[HuntedDraw]:
-        """Its draws that were measured."""
-        assert self.results.hunt is not None
-        return self.results.hunt.draws
 
 
 def worse_than(positions: int) -> tuple[float, float]:
     """The share of placements that are worse than one with this sum; then with those alike."""
     return float((positions < _SUMS).mean()), float((positions <= _SUMS).mean())
-
-
-def sums_of(draws: Sequence[HuntedDraw], positions: Mapping[str, int]) -> list[int]:
-    """The sums of the positions of the racks of each draw's nodes.
-
-    Args:
-        draws: of a hunt.
-        positions: of the rack of each instance, by its id.
-    """
-    return [sum(positions[node or ""] for node in draw.nodes.values()) for draw in draws]
 
 
 def hunted(seed: int, out: Path) -> Ended:
@@ -92,7 +78,9 @@ def hunted(seed: int, out: Path) -> Ended:
     results = CampaignResults.from_json(document(path))
     if results.hunt is None:
         raise ImpossibleFigure(f"The hunt with seed {seed} has no figure.")
-    return Ended(results, sums_of(results.hunt.draws, positions))
+    placed = (draw.nodes.values() for draw in results.hunt.draws)
+    sums = [sum(positions[node or ""] for node in nodes) for nodes in placed]
+    return Ended(results.hunt, results.capacity, sums)
 
 
 def misses_by_chance(held: Sequence[bool], what: str) -> Point:
@@ -103,7 +91,7 @@ def misses_by_chance(held: Sequence[bool], what: str) -> Point:
 
 def points(hunts: Sequence[Ended]) -> Iterator[Point]:
     """What is to hold of hunts that ended."""
-    figures = np.log([draw.value for hunt in hunts for draw in hunt.draws])
+    figures = np.log([draw.value for each in hunts for draw in each.hunt.draws])
     correlation = np.corrcoef(figures, [each for hunt in hunts for each in hunt.sums])[0, 1]
     print(
         f"The correlation between the figures of {figures.size} draws and places: {correlation:.2f}"
@@ -112,21 +100,20 @@ def points(hunts: Sequence[Ended]) -> Iterator[Point]:
         raise ImpossibleFigure("The machine's load hides the places: measure on an idle machine.")
     held, kept = [], []
     for each in hunts:
-        hunt = each.results.hunt
-        assert hunt is not None
+        hunt = each.hunt
         if hunt.better_than is None or hunt.better_than_ci95 is None:
             continue  # its last launch was refused, so that it keeps nothing
         (low, high), true = hunt.better_than_ci95, worse_than(each.sums[-1])
         held.append(low <= true[1] and true[0] <= high)
         kept.append(sum(true) / 2)
         print(
-            f"  rank {hunt.rank} of {len(each.draws)}, better than {hunt.better_than:.2f}"
+            f"  rank {hunt.rank} of {len(hunt.draws)}, better than {hunt.better_than:.2f}"
             f" ({low:.2f} to {high:.2f}) of placements; true {true[0]:.2f} to {true[1]:.2f}"
         )
     yield misses_by_chance(held, "the true share of worse placements")
     mean = float(np.mean(kept))
     yield Point(mean > 0.5, f"kept placements are better than {mean:.2f} of all on average")
-    fills = [fill for each in hunts for fill in each.results.capacity]
+    fills = [fill for each in hunts for fill in each.fills]
     within = [fill.ci95[0] <= 1 - RATE <= fill.ci95[1] for fill in fills]
     yield misses_by_chance(within, f"the true share of filled launches, {1 - RATE:g}")
     filled, launches = (sum(getattr(each, key) for each in fills) for key in ("filled", "launches"))

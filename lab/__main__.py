@@ -16,7 +16,7 @@ import sys
 import threading
 import urllib.request
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rackrate_cli.errors import Refusal
@@ -212,9 +212,12 @@ def truth(
     """
     source = "assumed, because no lab is up to measure it in"
     machine, stretch = (Setting.within_seconds, Setting.between_seconds), 1.0
+    active: list[dict[str, Any]] = []
     if daemon.keeper_pid() is not None:
         source = "measured between idle nodes; it takes more between the pods of a run"
-        machine, stretch = machine_seconds(links()), float(str(stack.status_of_lab()["stretch"]))
+        status = stack.status_of_lab()
+        machine, stretch = machine_seconds(links()), float(str(status["stretch"]))
+        active = faults.active_faults(str(status["endpoint_url"]))
     within, between = machine
     setting = Setting(
         scale=network_scale(), nodes=nodes, within_seconds=within, between_seconds=between
@@ -232,9 +235,6 @@ def truth(
             for figure, spread in figures.items():
                 table.add_row(placement, figure, *_spread(figure, spread, rows == "ratios"))
         console.print(table)
-    active = []
-    if daemon.keeper_pid() is not None:
-        active = faults.active_faults(str(stack.status_of_lab()["endpoint_url"]))
     table = Table("launches of a node group", "filled", "mean delay")
     for placement, filled, delay in capacity.truth(active):
         table.add_row(placement, f"{100 * filled:.1f} %", f"{delay:.1f} s")

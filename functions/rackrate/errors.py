@@ -235,6 +235,7 @@ def is_unavailable(error: Any) -> bool:
     return details.get("Code") in _UNAVAILABLE or wrong_clock or status >= 500
 
 
+# No function with `contextmanager`, which type checkers take never to suppress anything.
 class suppress_codes:
     """Suppress AWS's errors with these codes, as `contextlib.suppress` does with classes."""
 

@@ -22,7 +22,7 @@ from rackrate.measure.trials import Trial
 from rackrate.plan.items import items_from_json, planned_trials
 from rackrate.results.rows import trials_csv
 from rackrate.verdict.capacity import interval_of_share
-from rackrate_contract.campaign import CampaignResults, Hunt, HuntedDraw
+from rackrate_contract.campaign import Hunt, HuntedDraw
 from rackrate_contract.capacity import Capacity
 from tests import ROOT
 from tests.templates.cloudformation import load
@@ -386,8 +386,7 @@ def lab_hunts(
         hunt = Hunt.model_construct(
             draws=tuple(draws), rank=1, better_than=0.8, better_than_ci95=better_than
         )
-        results = CampaignResults.model_construct(hunt=hunt, capacity=(fill,))
-        hunts.append(lab_hunt.Ended(results, sums))
+        hunts.append(lab_hunt.Ended(hunt, (fill,), sums))
     return hunts
 
 
