@@ -34,7 +34,7 @@ def machine_seconds(links: Sequence[Link]) -> tuple[float, float]:
     if len(pairs) < 2:
         raise LabError(
             "The lab has no two nodes in one rack, or none in two, to measure a round trip between:"
-            " give --within and --between."
+            " deploy the stack with a cluster group, or take the lab down to have them assumed."
         )
     with ThreadPoolExecutor() as pool:
         within, between = pool.map(lambda pair: ping_seconds(*pair), (pairs[True], pairs[False]))

@@ -40,7 +40,7 @@ def test_the_machines_part_of_a_round_trip_is_what_the_spine_does_not_explain(mo
 
 @pytest.mark.parametrize("some", [LINKS[:2], LINKS[1:], []])
 def test_without_a_pair_of_each_kind_nothing_is_assumed(some) -> None:
-    with pytest.raises(LabError, match="--within and --between"):
+    with pytest.raises(LabError, match="deploy the stack with a cluster group"):
         round_trips.machine_seconds(some)
 
 
